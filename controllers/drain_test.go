@@ -244,6 +244,21 @@ var _ = Describe("A host that is drained", func() {
 		Expect(server.Guest("a").Moves).To(BeZero())
 	})
 
+	It("has its cold migrations completed when its node is deleted after the drain", func() {
+		server.Add("n000", fakenova.Guest{Name: "a"})
+		release := server.HoldMigrations()
+		drain("n000", "cold")
+		drained("n000", "False/Draining/Info", "1 being moved")
+		undrain("n000")
+		drained("n000", "False/Draining/Info", "The drain has ended, and cold migrations are being completed")
+		remove(w.node("n000"))
+		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/InstancesPresent/Error")
+		release()
+		Eventually(func() fakenova.Guest { return server.Guest("a") }).Should(And(HaveField("Host", "n001"), HaveField("State", "active")))
+		server.Stop("n000")
+		gone(w.node("n000"))
+	})
+
 	It("is emptied, and then cleaned up, when its node is deleted", func() {
 		server.Add("n000", fakenova.Guest{Name: "a"})
 		server.Add("n000", fakenova.Guest{Name: "off", State: "stopped"})

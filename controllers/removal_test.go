@@ -66,6 +66,25 @@ var _ = Describe("A compute that nova knows", func() {
 		Expect(server.Host("n000")).To(Equal(fakenova.State{}))
 	})
 
+	It("stays while migrations from or to it have not ended, and names what ends them", func() {
+		confirm, abort := server.Migrate("n000"), server.Approach("n000")
+		remove(w.node("n000"))
+		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/InstancesPresent/Error", "Deleting: migrations from or to host n000 have not ended, which need its nova-compute: guest 0000",
+			"has a resize from n000 to elsewhere that was not confirmed: openstack server resize confirm or revert 0000", "has a live-migration from elsewhere to n000 that is running: wait until it has ended")
+		w.quiet()
+		Expect(w.times("n000", cleanup)).To(BeZero(), "nova-compute is needed for the confirmation")
+		Expect(server.Requests("DELETE")).To(BeZero())
+		confirm()
+		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/InstancesPresent/Info", "has a live-migration from elsewhere to n000 that is running")
+		w.quiet()
+		Expect(w.times("n000", cleanup)).To(BeZero())
+		server.Stop("n000")
+		abort()
+		gone(w.compute("n000"))
+		Expect(w.times("n000", cleanup)).To(Equal(1))
+		Expect(server.Host("n000")).To(Equal(fakenova.State{}))
+	})
+
 	It("stays while nova does not reach the database of its cell, which may have instances on it", func() {
 		server.Boot("n000", 2)
 		server.Break(fakenova.CellDown)

@@ -203,6 +203,12 @@ func (s *Server) Move(name string) (complete func()) {
 	return s.migrateForOther(name, "elsewhere", "live-migration", "running", "completed")
 }
 
+// Approach has a guest of another host moved to this one by another user. The returned function ends
+// that: the guest stays where it is.
+func (s *Server) Approach(name string) (abort func()) {
+	return s.migrateForOther("elsewhere", name, "live-migration", "running", "cancelled")
+}
+
 func (s *Server) migrateForOther(source, target, kind, status, end string) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

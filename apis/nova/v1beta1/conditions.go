@@ -231,10 +231,11 @@ const (
 	// exists.
 	ServiceDisabledReason condition.Reason = "ComputeServiceDisabled"
 	// InstancesPresentReason : the compute is being deleted, or pods of it are not wanted any
-	// more, and nova has instances there; the message has their number. The service is
+	// more, and nova has instances there, or migrations from or to the host that have not ended;
+	// the message has the number of instances, or names the guests. The service is
 	// disabled, nothing is removed from the host, and the pods stay. Remedy: [drain the
-	// host](how-to/drain.md), or migrate or delete the instances; it continues automatically. If
-	// the host is off, [evacuate them](how-to/evacuate.md).
+	// host](how-to/drain.md), or migrate or delete the instances, and confirm or revert resizes;
+	// it continues automatically. If the host is off, [evacuate them](how-to/evacuate.md).
 	InstancesPresentReason condition.Reason = "InstancesPresent"
 	// PodsLeavingReason : pods that are not wanted any more still run. Their services are
 	// disabled, and are deleted in nova once the pods have ended. Remedy: nothing; if it stays

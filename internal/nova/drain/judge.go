@@ -157,14 +157,21 @@ func (h Host) inMigration(g computeservice.Guest, m computeservice.Migration) Ve
 	case confirmable:
 		v.Call = Confirm
 	case m.Status == "finished":
-		return blocked(g, "has a %s from %s to %s that was not confirmed: openstack server resize confirm or revert %s", m.Kind, m.Source, m.Target, g.ID)
+		return blocked(g, "%s", unconfirmed(m))
 	case h.Now.Sub(m.Changed) > stuckAfter && m.Kind == Evacuation:
-		return stuck(g, "has an evacuation that is %s since %s: see the log of nova-compute on %s, and of the conductor", m.Status, stamp(m.Changed), cmp.Or(m.Target, "its new host"))
+		return stuck(g, "has an evacuation that is %s since %s: see the log of nova-compute on %s, and of the conductor", m.Status, stamp(m.Changed), targetOf(m))
 	case h.Now.Sub(m.Changed) > stuckAfter && m.Status != "queued":
 		return stuck(g, "has a migration that is %s since %s: see the log of nova-compute on %s, and openstack server migration abort", m.Status, stamp(m.Changed), m.Source)
 	}
 	return v
 }
+
+func unconfirmed(m computeservice.Migration) string {
+	return fmt.Sprintf("has a %s from %s to %s that was not confirmed: openstack server resize confirm or revert %s", m.Kind, m.Source, m.Target, m.Guest)
+}
+
+// targetOf is the host that a migration leads to, as far as nova has chosen it.
+func targetOf(m computeservice.Migration) string { return cmp.Or(m.Target, "its new host") }
 
 // judge judges a guest that no migration concerns.
 func (h Host) judge(g computeservice.Guest) Verdict {

@@ -219,7 +219,8 @@ func (s *Registration) conclude(o drain.Outcome) {
 }
 
 // moveForRemoval moves the guests of a compute that is being deleted, if its node asks for
-// that or its host is fenced, and waits for the last of them.
+// that or its host is fenced, completes what a drain that has ended began, and waits for the last of
+// them.
 func (s *Registration) moveForRemoval(ctx context.Context) error {
 	l := &s.leaving
 	outcome, err := s.carry(ctx, l.Client, l.service)
@@ -230,8 +231,12 @@ func (s *Registration) moveForRemoval(ctx context.Context) error {
 		return s.unaskable(err)
 	}
 	s.conclude(outcome)
-	if outcome.Problem != nil || l.instances > 0 {
+	mode, _ := s.order()
+	switch {
+	case s.isOff() && outcome.Problem == nil && l.instances == 0:
+		return s.uncleanable()
+	case outcome.Problem != nil, mode != "" && l.instances > 0:
 		return s.occupied(outcome.Text, outcome.Lively)
 	}
-	return s.uncleanable()
+	return s.occupants()
 }

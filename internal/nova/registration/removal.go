@@ -1,14 +1,17 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/drain"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -21,6 +24,8 @@ type leaving struct {
 	*computeservice.Client
 	service   computeservice.Service // without an id if there is none
 	instances int
+	// migrations are the newest from or to the host, also those that have ended.
+	migrations []computeservice.Migration
 	// present reports whether the pod is still there, and gone whether nothing is left to do.
 	present, gone bool
 }
@@ -36,12 +41,18 @@ func (s *Registration) Drain(ctx context.Context) error {
 		return s.onlyFault(err)
 	case err != nil:
 		return s.unaskable(err)
-	case s.leaving.service.ID != "" && (s.wantsDrain() || s.isOff()):
+	case s.leaving.service.ID != "" && (s.wantsDrain() || s.isOff() || s.previous != nil): // what a drain has begun is completed
 		return s.moveForRemoval(ctx)
-	case s.leaving.instances > 0:
+	}
+	return s.occupants()
+}
+
+// occupants waits until nova has nothing on the host, if it does not move that.
+func (s *Registration) occupants() error {
+	if s.leaving.instances > 0 {
 		return s.occupied("", false)
 	}
-	return nil
+	return s.migrating()
 }
 
 // disableForRemoval finds the service and has nova disable it.
@@ -99,7 +110,7 @@ func (s *service) find(ctx context.Context, api *novav1.Nova, hosts []string) er
 	return nil
 }
 
-// retire has nova disable the service that was found, and counts the instances. That of a host
+// retire has nova disable the service that was found, and reads what it has there. That of a host
 // that is off is forced down as well.
 func (s *service) retire(ctx context.Context) error {
 	l := &s.leaving
@@ -116,8 +127,18 @@ func (s *service) retire(ctx context.Context) error {
 	if err := l.put(ctx, change); err != nil {
 		return err
 	}
+	return l.count(ctx)
+}
+
+// count reads what nova has on the host: guests, and migrations from or to it. A guest that waits for
+// the confirmation of its resize is on another host, and needs the nova-compute of both.
+func (l *leaving) count(ctx context.Context) error {
 	guests, err := l.Guests(ctx, l.service.Host)
+	if err != nil {
+		return err
+	}
 	l.instances = len(guests)
+	l.migrations, err = l.Migrations(ctx, l.service.Host)
 	return err
 }
 
@@ -168,12 +189,12 @@ func (s *Registration) Leave(ctx context.Context) error {
 	case err != nil:
 		return s.unaskable(err)
 	case !deleted:
-		return s.occupied("", false)
+		return cmp.Or(s.occupants(), error(s.refused()))
 	}
 	return nil
 }
 
-// leave deletes the service, and returns false if nova refuses that because of instances.
+// leave deletes the service, and returns false if nova refuses that because of instances or migrations.
 // Without clean-up it stays where it could be needed: guests can be evacuated then, or
 // nova-compute may still run.
 func (s *service) leave(ctx context.Context, skipCleanup bool) (bool, error) {
@@ -188,7 +209,7 @@ func (s *service) leave(ctx context.Context, skipCleanup bool) (bool, error) {
 	}
 	deleted, err := l.Delete(ctx, l.service)
 	if err == nil && !deleted { // an instance, or a migration of one, is new
-		l.instances = max(l.instances, 1)
+		err = l.count(ctx)
 	}
 	switch {
 	case skipCleanup && err != nil:
@@ -250,5 +271,32 @@ func (s *Registration) occupied(drain string, soon bool) error {
 		"Deleting: host %s has %d instances, and gets no new ones. %s. If the host is off, kubectl edpm fence %s (annotation %s) has them evacuated",
 		s.leaving.service.Host, s.leaving.instances, remedy, s.compute.Spec.DataplaneNodeName, common.FenceAnnotation)
 	halt.After = s.observer.Pause(soon)
+	return halt
+}
+
+// migrating waits for the end of the migrations from or to the host, of which nova tells no one: the
+// nova-compute there completes them, and nova deletes no service before. It is nil if there are none.
+func (s *Registration) migrating() error {
+	l := &s.leaving
+	text, needsPerson := drain.Open(drain.Host{Name: l.service.Host, Migrations: l.migrations, Now: time.Now()})
+	if text == "" {
+		return nil
+	}
+	end := phase.Waiting
+	if needsPerson {
+		end = phase.Stalled
+	}
+	halt := end(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason,
+		"Deleting: migrations from or to host %s have not ended, which need its nova-compute: %s. It continues automatically. If the host is off, kubectl edpm fence %s (annotation %s) says so",
+		l.service.Host, text, s.compute.Spec.DataplaneNodeName, common.FenceAnnotation)
+	halt.After = s.observer.Pause(!needsPerson)
+	return halt
+}
+
+// refused waits for what nova did not delete the service for, and no longer shows.
+func (s *Registration) refused() *phase.Halt {
+	halt := phase.Waiting(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason,
+		"Deleting: nova did not delete the service of host %s because of instances or migrations. It is tried again automatically", s.leaving.service.Host)
+	halt.After = s.observer.Pause(true)
 	return halt
 }

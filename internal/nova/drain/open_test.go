@@ -1,0 +1,41 @@
+package drain
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+)
+
+func TestWhatEndsTheMigrationsOfAHostThatIsNotDrained(t *testing.T) {
+	const confirm = "guest g has a migration from h to other that was not confirmed: openstack server resize confirm or revert g"
+	incoming := migrated("live-migration", "preparing", false, time.Minute)
+	incoming.Source, incoming.Target = "other", "h"
+	unplaced := migrated("migration", "queued", true, 2*time.Hour)
+	unplaced.Target = ""
+	for title, c := range map[string]struct {
+		migrations  []computeservice.Migration
+		want        string
+		needsPerson bool
+	}{
+		"there are none": {nil, "", false},
+		"all have ended": {[]computeservice.Migration{migrated("live-migration", "completed", true, 0), migrated("resize", "confirmed", false, 0), migrated("evacuation", "done", true, 0)}, "", false},
+		"a resize waits for its confirmation": {[]computeservice.Migration{migrated("resize", "finished", false, 0)},
+			"guest g has a resize from h to other that was not confirmed: openstack server resize confirm or revert g", true},
+		"one of the service user does, whom no drain confirms": {[]computeservice.Migration{migrated("migration", "finished", true, 0)}, confirm, true},
+		"a guest is on its way to the host":                    {[]computeservice.Migration{incoming}, "guest g has a live-migration from other to h that is preparing: wait until it has ended", false},
+		"nova has not chosen the new host":                     {[]computeservice.Migration{unplaced}, "guest g has a migration from h to its new host that is queued: wait until it has ended", false},
+		"nothing changes for long": {[]computeservice.Migration{migrated("live-migration", "running", false, 2*time.Hour)},
+			"guest g has a migration that is running since 2026-01-02T01:04:05Z: see the log of nova-compute on h, and openstack server migration abort", true},
+		"there are many": {[]computeservice.Migration{incoming, incoming, incoming, incoming, incoming, incoming, migrated("migration", "finished", true, 0)},
+			strings.Repeat("guest g has a live-migration from other to h that is preparing: wait until it has ended; ", 5) + "and 2 more", true},
+	} {
+		text, needsPerson := Open(Host{Name: "h", Migrations: c.migrations, Now: now})
+		if diff := cmp.Diff(c.want, text); diff != "" || needsPerson != c.needsPerson {
+			t.Errorf("%s: a person is needed: %t (-want +got):\n%s", title, needsPerson, diff)
+		}
+	}
+}
