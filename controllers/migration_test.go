@@ -255,6 +255,21 @@ var _ = Describe("Live migration", func() {
 		Expect(w.times("a", "live-migration")).To(Equal(1))
 	})
 
+	It("has a host look once more when all computes that it named were run again, and there were others", func() {
+		w.hosts.Note("a", "Not reached over TLS: b (no answer), 2 more")
+		computes(pair)
+		w.computesReady("a", "b")
+		says(w.compute("a"), ready, novav1.PeerUnreachableReason, "on b (no answer), 2 more")
+		w.quiet()
+		Expect(w.times("a", "live-migration")).To(Equal(1))
+		w.hosts.Note("a", "")
+		annotate(w.compute("b"), common.RerunAnnotation, "fixed")
+		w.condition(w.compute("a"), ready, "True/Ready/")
+		w.quiet()
+		w.resync()
+		Expect(w.moves("a")).To(Equal([]int{1, 1, 1, 2}))
+	})
+
 	It("shows a step of its own that fails where it belongs, and is retried", func() {
 		w.hosts.Decide(func(_, step string) fakekube.Outcome {
 			if step == "live-migration" {

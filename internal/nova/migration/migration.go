@@ -200,6 +200,7 @@ func (m *Migration) firewall(t *edpm.Target) {
 	if m.copiesDisks() {
 		m.disks(t)
 	}
+	m.reachAgain(t)
 }
 
 // ended is when the last run of a step ended that is recorded.

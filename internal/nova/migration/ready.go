@@ -2,9 +2,11 @@ package migration
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"k8s.io/utils/ptr"
@@ -64,27 +66,52 @@ func (m *Migration) where() string {
 // unreached is what the module migration_peers notes, which others may follow.
 var unreached = regexp.MustCompile(`Not reached over TLS: (.*?)(\. |$)`)
 
-// unreachable returns the computes that a host says it has not reached.
+// unreachable returns the computes that a host says it has not reached. The last entry names none if
+// the note has no room for all of them: "7 more", or what is left of a note that was cut.
 func unreachable(note string) []string {
 	found := unreached.FindStringSubmatch(note)
 	if found == nil {
 		return nil
 	}
-	return strings.Split(strings.TrimSuffix(found[1], "…"), ", ")
+	text, isCut := strings.CutSuffix(found[1], "…")
+	entries := strings.Split(text, ", ")
+	if isCut && nameIn(entries[len(entries)-1]) != "" {
+		entries = append(entries, "…")
+	}
+	return entries
 }
 
 // unreachable returns what counts of that: a compute that was configured since has tried
 // the other direction.
 func (m *Migration) unreachable() []string {
 	tried := ended(m.compute, peersStep.Name)
-	return slices.DeleteFunc(slices.Clone(m.compute.Status.LiveMigration.UnreachablePeers), func(name string) bool {
-		return m.peers.listensSince(nameIn(name)).After(tried)
+	return slices.DeleteFunc(slices.Clone(m.compute.Status.LiveMigration.UnreachablePeers), func(entry string) bool {
+		return m.peers.listensSince(nameIn(entry)).After(tried)
 	})
 }
 
-// nameIn returns the compute that a host has not reached; the reason follows it in brackets.
-func nameIn(unreached string) string {
-	name, _, _ := strings.Cut(unreached, " ")
+// reachAgain has the step reach once more for all computes when each that it named was configured
+// since: the status has no names of the others. Where it named none it would be run for ever.
+func (m *Migration) reachAgain(t *edpm.Target) {
+	all := m.compute.Status.LiveMigration.UnreachablePeers
+	isNamed := func(entry string) bool { return nameIn(entry) != "" }
+	if left := m.unreachable(); len(left) == 0 || slices.ContainsFunc(left, isNamed) || !slices.ContainsFunc(all, isNamed) {
+		return
+	}
+	t.Rerun = "unreached-" + ended(m.compute, peersStep.Name).UTC().Format(time.RFC3339)
+	if t.Tokens = maps.Clone(t.Tokens); t.Tokens == nil {
+		t.Tokens = map[string]string{}
+	}
+	t.Tokens["unreached"] = t.Rerun
+}
+
+// nameIn returns the compute that a host has not reached, by an entry in which the reason follows it in
+// brackets; empty for one that names none.
+func nameIn(entry string) string {
+	name, _, isNamed := strings.Cut(entry, " (")
+	if !isNamed {
+		return ""
+	}
 	return name
 }
 
