@@ -177,6 +177,9 @@ func (s *Registration) carry(ctx context.Context, nova *computeservice.Client, s
 	if err != nil {
 		return drain.Outcome{}, err
 	}
+	if halt := exposed(mode, h.Name, fresh); halt != nil {
+		return drain.Outcome{}, halt
+	}
 	verdicts := drain.Judge(h)
 	switch {
 	case len(verdicts) == 0, fresh.Up:
@@ -189,13 +192,24 @@ func (s *Registration) carry(ctx context.Context, nova *computeservice.Client, s
 			"Host %s has %d guests, which nova cannot move because its nova-compute is down: see condition %s. If the host is off, kubectl edpm fence %s (annotation %s) has them evacuated",
 			h.Name, len(verdicts), novav1.ComputeServiceReadyCondition, s.compute.Spec.DataplaneNodeName, common.FenceAnnotation)
 	}
-	if fresh.Disabled && (fresh.ForcedDown || mode != drain.Evacuation) || mode == "" {
-		err = drain.Carry(ctx, nova, h, verdicts)
-	}
-	if err == nil {
+	if err = drain.Carry(ctx, nova, h, verdicts); err == nil {
 		err = drain.Explain(ctx, nova, h, verdicts)
 	}
 	return drain.Summarize(h, verdicts), err
+}
+
+// exposed waits while nova may put guests on a host that is being emptied: a person may have enabled
+// its service since the last list, which says when it is disabled again. An empty host would be taken
+// for one that stays so. It is nil if nova puts none there.
+func exposed(mode, host string, fresh computeservice.Service) *phase.Halt {
+	switch {
+	case mode == "":
+	case mode == drain.Evacuation && !(fresh.Disabled && fresh.ForcedDown):
+		return phase.Waiting(novav1.EvacuatedCondition, novav1.EvacuatingReason, "Waiting until the service of host %s is disabled and forced down in nova", host)
+	case !fresh.Disabled:
+		return phase.Waiting(novav1.DrainedCondition, novav1.DrainingReason, "Waiting until the service of host %s is disabled in nova, so that it gets no new guests", host)
+	}
+	return nil
 }
 
 // conclude shows how far the drain is.

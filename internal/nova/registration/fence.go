@@ -106,8 +106,6 @@ func (s *Registration) evacuate(ctx context.Context) error {
 		return err
 	case !s.isOff():
 		return s.bringBack(ctx, nova, fresh)
-	case !fresh.Disabled || !fresh.ForcedDown:
-		return phase.Waiting(t, novav1.EvacuatingReason, "Waiting until the service of host %s is disabled and forced down in nova", service.Host)
 	}
 	outcome, err := s.carry(ctx, nova, fresh)
 	if err == nil {
