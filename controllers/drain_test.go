@@ -23,9 +23,9 @@ var _ = Describe("A host that is drained", func() {
 
 	BeforeEach(func() {
 		w, server = newOpenStack(func(server *fakenova.Server, _ *batchv1.Job) { server.Discover() })
-		w.makeNodes(2, "compute")
+		w.makePeers(0, 2, "compute")
 		server.Run("n000", "n001")
-		w.computesReady("n000", "n001")
+		w.peersReady("n000", "n001")
 	})
 
 	drain := func(node, mode string) { GinkgoHelper(); annotate(w.node(node), common.DrainAnnotation, mode) }
@@ -186,9 +186,9 @@ var _ = Describe("A host that is drained", func() {
 	})
 
 	It("is emptied while another one is, each at its own rate", func() {
-		w.makeMoreNodes(2, 3, "compute")
+		w.makePeers(2, 3, "compute")
 		server.Run("n002")
-		w.computesReady("n002")
+		w.peersReady("n000", "n001", "n002")
 		annotate(w.node("n000"), common.DrainParallelAnnotation, "3")
 		for i := range 6 {
 			server.Add("n000", fakenova.Guest{Name: fmt.Sprintf("a%d", i)})
@@ -242,6 +242,39 @@ var _ = Describe("A host that is drained", func() {
 		drain("n000", "evacuate")
 		drained("n000", "False/InvalidSpec/Error", `metadata.annotations[edpm.openstack.org/drain]: Unsupported value: "evacuate": supported values: "live", "cold", "stop"`)
 		Expect(server.Guest("a").Moves).To(BeZero())
+	})
+
+	It("keeps the guests that run while it reaches no other host over TLS, and says so", func() {
+		w.hosts.Note("n000", "Not reached over TLS: n001 (no answer)")
+		annotate(w.compute("n000"), common.RerunAnnotation, "1")
+		w.condition(w.compute("n000"), novav1.LiveMigrationReadyCondition, "False/PeerUnreachable/Warning")
+		server.Add("n000", fakenova.Guest{Name: "a"})
+		server.Add("n000", fakenova.Guest{Name: "off", State: "stopped"})
+		drain("n000", "live")
+		drained("n000", "False/GuestsRemain/Error", "1 that cannot be moved: a 0000", "cannot be migrated while it runs. Live migration from the host is not possible: The host does not reach libvirt over TLS on n001 (no answer)",
+			"kubectl edpm drain n000 --cold")
+		w.restart()
+		w.quiet()
+		drained("n000", "False/GuestsRemain/Error", "on n001 (no answer)")
+		Expect(server.Requests("os-migrateLive")).To(BeZero())
+		Expect(server.Guest("off").Host).To(Equal("n001"), "one that is shut off needs no TLS")
+
+		By("repairing the other one")
+		annotate(w.compute("n001"), common.RerunAnnotation, "fixed")
+		drained("n000", "True/HostEmpty/")
+		Expect(server.Guest("a")).To(And(HaveField("Host", "n001"), HaveField("Moves", 1)))
+	})
+
+	It("is emptied although it does not reach one of the other hosts", func() {
+		w.makePeers(2, 3, "compute")
+		server.Run("n002")
+		w.peersReady("n000", "n001", "n002")
+		w.hosts.Note("n000", "Not reached over TLS: n001 (no answer)")
+		annotate(w.compute("n000"), common.RerunAnnotation, "1")
+		w.condition(w.compute("n000"), novav1.LiveMigrationReadyCondition, "False/PeerUnreachable/Warning")
+		server.Add("n000", fakenova.Guest{Name: "a"})
+		drain("n000", "live")
+		drained("n000", "True/HostEmpty/")
 	})
 
 	It("has its cold migrations completed when its node is deleted after the drain", func() {

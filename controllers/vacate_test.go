@@ -54,9 +54,9 @@ var _ = Describe("A step that needs an empty host", func() {
 			}
 			return fakekube.OK
 		})
-		w.makeNodes(3, "compute")
+		w.makePeers(0, 3, "compute")
 		server.Run("n000", "n001", "n002")
-		w.computesReady("n000", "n001", "n002")
+		w.peersReady("n000", "n001", "n002")
 		w.opts.Engine.Backoff = later
 		w.restart()
 	})

@@ -151,6 +151,24 @@ func (w *world) makeRoleOf(role *dataplanev1.OpenStackDataPlaneRole, names ...st
 	w.make(role)
 }
 
+// makePeers is makeMoreNodes for computes that can move guests to one another while these run: it
+// takes addresses. They have to run before they are awaited.
+func (w *world) makePeers(first, n int, role string) {
+	GinkgoHelper()
+	for i, name := range nodeNames(n)[first:] {
+		w.make(MakeNode(name, w.ns).Role(role).Host(fmt.Sprintf("10.0.0.%d", first+i+1)).Obj())
+	}
+}
+
+// peersReady waits until computes are Ready, and can move guests.
+func (w *world) peersReady(names ...string) {
+	GinkgoHelper()
+	w.computesReady(names...)
+	for _, name := range names {
+		w.condition(w.compute(name), novav1.LiveMigrationReadyCondition, "True/Ready/")
+	}
+}
+
 // makeMoreNodes makes the rest of n nodes of which the first are there.
 func (w *world) makeMoreNodes(first, n int, role string) {
 	GinkgoHelper()

@@ -26,6 +26,9 @@ const (
 // coldMigration is the kind of migrations that are confirmed in the end.
 const coldMigration = "migration"
 
+// immobile is what keeps a guest whose host cannot live-migrate any.
+const immobile = "cannot be migrated while it runs"
+
 // Evacuation is the mode for a host that is off: guests are made again elsewhere.
 const Evacuation = computeservice.Evacuation
 
@@ -35,6 +38,8 @@ type Host struct {
 	// Mode as in validate.Drain, or Evacuation; empty to only complete what an earlier drain has
 	// begun.
 	Mode string
+	// Immobile is why guests cannot be migrated while they run; empty if they can.
+	Immobile string
 	// Parallel is how many guests are moved at a time.
 	Parallel   int
 	Guests     []computeservice.Guest
@@ -186,8 +191,11 @@ func (h Host) judge(g computeservice.Guest) Verdict {
 		return blocked(g, "is locked: openstack server unlock %s", g.ID)
 	}
 	call, obstacle := howToMove(h.Mode, g)
-	if obstacle != "" {
+	switch {
+	case obstacle != "":
 		return blocked(g, "%s", obstacle)
+	case call == LiveMigrate && h.Immobile != "":
+		return blocked(g, immobile)
 	}
 	return h.due(Verdict{Guest: g, State: Waiting, Call: call})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
 
 func TestWhatEndsTheMigrationsOfAHostThatIsNotDrained(t *testing.T) {
@@ -37,5 +38,23 @@ func TestWhatEndsTheMigrationsOfAHostThatIsNotDrained(t *testing.T) {
 		if diff := cmp.Diff(c.want, text); diff != "" || needsPerson != c.needsPerson {
 			t.Errorf("%s: a person is needed: %t (-want +got):\n%s", title, needsPerson, diff)
 		}
+	}
+}
+
+func TestGuestsThatCannotBeMovedWhileTheyRunAreKeptAndTheOthersMoved(t *testing.T) {
+	stopped := guest("stopped", "")
+	stopped.ID, stopped.Name = "o", "off"
+	h := Host{Name: "h", Mode: validate.DrainLive, Immobile: "It is not configured.", Guests: []computeservice.Guest{guest("active", ""), stopped}, Now: now}
+	verdicts := Judge(h)
+	want := []Verdict{{Guest: guest("active", ""), State: Blocked, Text: immobile}, {Guest: stopped, State: Waiting, Call: Migrate}}
+	if diff := cmp.Diff(want, verdicts); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+	text := "Host h has guests: 1 waiting, 1 that cannot be moved: guest g cannot be migrated while it runs. It is not configured."
+	if diff := cmp.Diff(text, Summarize(h, verdicts).Text); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
+	if h.Mode = validate.DrainCold; Judge(h)[0].Call != Migrate {
+		t.Error("guests should be moved cold, which does not need it")
 	}
 }

@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -86,7 +87,11 @@ func text(h Host, verdicts []Verdict, n map[State]int) string {
 	if remaining := n[Blocked] + n[Failed]; remaining > 0 {
 		parts = append(parts, fmt.Sprintf("%d that cannot be moved: %s", remaining, list(verdicts)))
 	}
-	return fmt.Sprintf("Host %s has guests: %s", h.Name, strings.Join(parts, ", "))
+	summary := fmt.Sprintf("Host %s has guests: %s", h.Name, strings.Join(parts, ", "))
+	if slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Text == immobile }) {
+		summary += ". " + h.Immobile
+	}
+	return summary
 }
 
 // list names guests that cannot be moved.

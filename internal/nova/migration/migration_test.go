@@ -101,3 +101,17 @@ func TestComputesThatTheNoteDoesNotNameAreReachedForOnceMore(t *testing.T) {
 		}
 	}
 }
+
+func TestReaches(t *testing.T) {
+	at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(second, 0)} }
+	from := compute("a", "192.0.2.1", "")
+	from.Status.LiveMigration.UnreachablePeers = []string{"b (no answer)", "repaired (no answer)", "2 more"}
+	from.Status.Runs = map[string]common.RunRecord{peersStep.Name: {End: at(100)}}
+	for name, want := range map[string]bool{"b": false, "repaired": true, "c": true, "2": true} {
+		to := compute(name, "192.0.2.2", "")
+		to.Status.Runs = map[string]common.RunRecord{libvirtStep: {End: at(map[string]int64{"repaired": 200}[name])}}
+		if got := Reaches(from, to); got != want {
+			t.Errorf("%s is reached: %t, want %t", name, got, want)
+		}
+	}
+}

@@ -105,6 +105,19 @@ func (m *Migration) reachAgain(t *edpm.Target) {
 	t.Tokens["unreached"] = t.Rerun
 }
 
+// IsConfigured reports whether all that live migration takes has once been brought to the host of a
+// compute, and the others let it in.
+func IsConfigured(compute *novav1.NovaExternalCompute) bool {
+	return addressOf(compute) != "" && compute.Status.Hash[peersStep.Name] != ""
+}
+
+// Reaches reports whether the host of a compute reaches libvirt on that of another one, as far as
+// is known.
+func Reaches(from, to *novav1.NovaExternalCompute) bool {
+	isNamed := slices.ContainsFunc(peerOf(from).unreachable, func(unreached string) bool { return nameIn(unreached) == to.Name })
+	return !isNamed || listensSince(to).After(ended(from, peersStep.Name))
+}
+
 // nameIn returns the compute that a host has not reached, by an entry in which the reason follows it in
 // brackets; empty for one that names none.
 func nameIn(entry string) string {

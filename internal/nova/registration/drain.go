@@ -180,6 +180,9 @@ func (s *Registration) carry(ctx context.Context, nova *computeservice.Client, s
 	if halt := exposed(mode, h.Name, fresh); halt != nil {
 		return drain.Outcome{}, halt
 	}
+	if h.Immobile, err = s.immobile(ctx, mode); err != nil {
+		return drain.Outcome{}, err
+	}
 	verdicts := drain.Judge(h)
 	switch {
 	case len(verdicts) == 0, fresh.Up:

@@ -43,6 +43,8 @@ type Registration struct {
 	// previous is what the compute showed of its drain before, and previousFence of its
 	// evacuation; nil for nothing.
 	previous, previousFence *condition.Condition
+	// previousLive is what it showed of its live migrations.
+	previousLive *condition.Condition
 	// mayReturn reports whether the steps of a host that was off are run, and evacuees are the
 	// guests of which something can be left on it.
 	mayReturn bool
@@ -67,7 +69,8 @@ func (r *Registrar) Of(s *hosted.Scope) *Registration {
 	compute := s.Object.(*novav1.NovaExternalCompute)
 	conditions := compute.Status.Conditions
 	reg := &Registration{Scope: s, compute: compute, drains: r.drains, turns: r.turns, fences: r.fences,
-		previous: conditions.Get(novav1.DrainedCondition).DeepCopy(), previousFence: conditions.Get(novav1.EvacuatedCondition).DeepCopy()}
+		previous: conditions.Get(novav1.DrainedCondition).DeepCopy(), previousFence: conditions.Get(novav1.EvacuatedCondition).DeepCopy(),
+		previousLive: conditions.Get(novav1.LiveMigrationReadyCondition).DeepCopy()}
 	reg.service = service{
 		reader: s, observer: r.observer, name: computeservice.Name{NamespacedName: client.ObjectKeyFromObject(compute)}, cellName: compute.Spec.CellName,
 		status: &compute.Status.ComputeService, findRival: reg.findConflict, warn: s.Warn, toDisable: reg.disableReason, drainedFor: reg.drainedFor, words: onHost,
