@@ -277,6 +277,21 @@ var _ = Describe("A host that is drained", func() {
 		drained("n000", "True/HostEmpty/")
 	})
 
+	It("has its cold migrations completed after the drain also while inputs of its runs are missing", func() {
+		server.Add("n000", fakenova.Guest{Name: "a"})
+		release := server.HoldMigrations()
+		drain("n000", "cold")
+		drained("n000", "False/Draining/Info", "1 being moved")
+		remove(MakeSecret("ssh-key", w.ns, "", ""))
+		w.condition(w.compute("n000"), condition.InputReadyCondition, "False/SecretMissing/Warning")
+		drained("n000", "False/Draining/Info", "1 being moved")
+		undrain("n000")
+		Eventually(func() bool { return server.Host("n000").Disabled }).Should(BeFalse())
+		w.quiet()
+		release()
+		Eventually(func() fakenova.Guest { return server.Guest("a") }).Should(And(HaveField("Host", "n001"), HaveField("State", "active")))
+	})
+
 	It("has its cold migrations completed when its node is deleted after the drain", func() {
 		server.Add("n000", fakenova.Guest{Name: "a"})
 		release := server.HoldMigrations()

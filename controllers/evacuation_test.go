@@ -150,6 +150,17 @@ var _ = Describe("A host that is fenced", func() {
 		Entry(nil, 1, false), Entry(nil, 1, true), Entry(nil, 2, false), Entry(nil, 2, true), Entry(nil, 4, true), Entry(nil, 5, false),
 	)
 
+	It("is evacuated while inputs of its runs are missing, which needs none", func() {
+		server.Add("n000", fakenova.Guest{Name: "a"})
+		remove(MakeSecret("ssh-key", w.ns, "", ""))
+		w.condition(w.compute("n000"), condition.InputReadyCondition, "False/SecretMissing/Warning")
+		server.Stop("n000")
+		w.fence("n000", anna)
+		w.evacuated("n000", "True/HostEvacuated/", "1 guests were evacuated")
+		w.condition(w.compute("n000"), condition.InputReadyCondition, "False/SecretMissing/Warning")
+		Expect(server.Guest("a")).To(And(HaveField("Host", "n001"), HaveField("Moves", 1)))
+	})
+
 	It("is not evacuated while its nova-compute reports, which contradicts what was said", func() {
 		server.Add("n000", fakenova.Guest{Name: "a"})
 		w.fence("n000", anna)

@@ -59,6 +59,8 @@ type Scope struct {
 	strategy             edpm.Strategy
 	// environment has digests of what runs take from the environment of the namespace.
 	environment map[string]string
+	// inputsError is why what all services need could not be read.
+	inputsError error
 	// restored reports that the object may have been restored from a backup without its status.
 	restored bool
 	// created reports that the object had no status when it was read.
@@ -106,7 +108,8 @@ func (d *deployer) scope(obj Object) *Scope {
 
 func (s *Scope) phases() []phase.Phase {
 	return slices.Concat(
-		[]phase.Phase{phase.Of(condition.InputReadyCondition, s.detectRestore, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.readInputs)}, s.parts.Inputs, s.images(),
+		[]phase.Phase{phase.OptionalOf(condition.InputReadyCondition, s.detectRestore, s.ensureFinalizer, s.lookUpNode, s.lookUpService, s.nodeExists, s.tryInputs)}, s.parts.Always,
+		[]phase.Phase{phase.Of(condition.InputReadyCondition, s.inputsReady)}, s.parts.Inputs, s.images(),
 		[]phase.Phase{
 			phase.Of(hostedv1.DataPlaneNodeReadyCondition, s.nodeReady),
 			phase.Of(condition.ServiceConfigReadyCondition, append([]phase.Func{s.serviceConfig}, s.parts.Config...)...),

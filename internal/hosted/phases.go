@@ -76,12 +76,25 @@ func (s *Scope) detectRestore(ctx context.Context) error {
 	return client.IgnoreNotFound(err)
 }
 
-// readInputs is the phase that reads what all services need.
-func (s *Scope) readInputs(ctx context.Context) error {
+// nodeExists is the phase that waits for the node, without which nothing is known of what people want.
+func (s *Scope) nodeExists(context.Context) error {
 	if s.Node == nil {
 		return phase.Failing(condition.InputReadyCondition, hostedv1.NodeMissingReason,
 			"spec.dataplaneNodeName: OpenStackDataPlaneNode %q does not exist: create it, or delete this object", s.spec.DataplaneNodeName)
 	}
+	return nil
+}
+
+// tryInputs is the phase that reads what all services need, and inputsReady the one that halts if
+// that is not possible: what needs no run is done before that.
+func (s *Scope) tryInputs(ctx context.Context) error {
+	s.inputsError = s.readInputs(ctx)
+	return nil
+}
+
+func (s *Scope) inputsReady(context.Context) error { return s.inputsError }
+
+func (s *Scope) readInputs(ctx context.Context) error {
 	if halt := s.selected(); halt != nil {
 		return halt
 	}

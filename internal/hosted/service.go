@@ -91,6 +91,9 @@ type Service struct {
 type Parts struct {
 	// Cell of the object in metrics. Objects of different cells share no run.
 	Cell string
+	// Always are phases of what a service does elsewhere, for which nothing is run on the host: they are
+	// run also while inputs of runs are missing. Vars are nil then unless they could be read.
+	Always []phase.Phase
 	// Inputs are phases before the service waits for its node.
 	Inputs []phase.Phase
 	// Config are phases that read more configuration, once customServiceConfig is checked.

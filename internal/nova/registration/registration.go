@@ -88,17 +88,48 @@ func (r *Registrar) Forget(compute types.NamespacedName) {
 	r.fences.forget(compute)
 }
 
-// Phases that halt for nothing, of a compute that is not deleted.
+// Phases that halt for nothing, of a compute that is not deleted. They need nothing of the host but
+// its name in nova.
 func (s *Registration) Phases() []phase.Phase {
 	return []phase.Phase{
-		phase.OptionalOf(novav1.ComputeServiceReadyCondition, s.Observe),
-		phase.OptionalOf(novav1.EvacuatedCondition, s.Evacuate), phase.OptionalOf(novav1.DrainedCondition, s.MoveGuests),
+		phase.OptionalOf(novav1.ComputeServiceReadyCondition, s.ifNamed(s.Observe)),
+		phase.OptionalOf(novav1.EvacuatedCondition, s.ifNamed(s.Evacuate)), phase.OptionalOf(novav1.DrainedCondition, s.ifNamed(s.MoveGuests)),
+	}
+}
+
+// ifNamed leaves a phase out while the name of the host in nova could only be guessed: the variables,
+// which may give it another one, could not be read, and nova has never known the host. A service of
+// the guessed name would be another user's.
+func (s *Registration) ifNamed(run phase.Func) phase.Func {
+	return func(ctx context.Context) error {
+		if s.Vars == nil && s.compute.Status.NovaHost == "" && s.compute.Status.ComputeService == nil {
+			return nil
+		}
+		return run(ctx)
 	}
 }
 
 // Observe is the phase that finds out what nova says of the service. It halts for
 // nothing: what is wrong with the service keeps nothing from being deployed.
 func (s *Registration) Observe(ctx context.Context) error {
+	if err := s.observeService(ctx); err != nil {
+		s.keep()
+		return err
+	}
+	return nil
+}
+
+// keep keeps what the compute shows of its drain and its evacuation although this reconciliation ends
+// before it looks at them: what a drain has begun is completed only while the compute shows it.
+func (s *Registration) keep() {
+	for _, shown := range []*condition.Condition{s.previous, s.previousFence} {
+		if shown != nil {
+			s.compute.Status.Conditions.Set(shown)
+		}
+	}
+}
+
+func (s *Registration) observeService(ctx context.Context) error {
 	s.noteFence()
 	s.noteDrain()
 	cell, api, err := findAPI(ctx, s.reader, s.compute.Namespace, s.cellName)
@@ -131,10 +162,14 @@ func Observes(nova client.Object) bool {
 
 // hostNames are the names that the host can have in nova: the one that is recorded, which
 // does not change whatever the variables say; else the one that it is given, or its own,
-// which is that of the node unless a user has chosen another.
+// which is that of the node unless a user has chosen another. While the variables cannot be read
+// it is the one that nova has shown.
 func (s *Registration) hostNames() []string {
 	if recorded := s.compute.Status.NovaHost; recorded != "" {
 		return []string{recorded}
+	}
+	if known := s.compute.Status.ComputeService; s.Vars == nil && known != nil {
+		return []string{known.Host}
 	}
 	if given, _ := s.Vars[hostVar].(string); given != "" {
 		return []string{given}
