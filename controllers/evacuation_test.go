@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -159,6 +160,25 @@ var _ = Describe("A host that is fenced", func() {
 		w.evacuated("n000", "True/HostEvacuated/", "1 guests were evacuated")
 		w.condition(w.compute("n000"), condition.InputReadyCondition, "False/SecretMissing/Warning")
 		Expect(server.Guest("a")).To(And(HaveField("Host", "n001"), HaveField("Moves", 1)))
+	})
+
+	It("names the guests whose evacuations do not end when it is to return, and what ends them", func() {
+		server.Add("n000", fakenova.Guest{Name: "a"})
+		server.Stop("n000")
+		server.Takes(24 * time.Hour)
+		w.fence("n000", anna)
+		w.evacuated("n000", "False/Evacuating/Info", "1 being moved")
+		w.unfence("n000")
+		w.evacuated("n000", "False/HostReturning/Info", "waiting for 1 evacuations that have begun")
+		server.Age(2 * time.Hour)
+		w.evacuated("n000", "False/HostReturning/Error", "it cannot return before evacuations that have begun have ended: guest 0000", "has an evacuation that is accepted since", "nova-compute on n001", "openstack server delete")
+		w.quiet()
+		Expect(w.times("n000", "evacuated")).To(BeZero(), "nothing should be run on it")
+		server.Destroy("a")
+		Eventually(func() int { return w.times("n000", "nova") }).Should(Equal(2))
+		server.Run("n000")
+		w.computesReady("n000")
+		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
 	})
 
 	It("is not evacuated while its nova-compute reports, which contradicts what was said", func() {

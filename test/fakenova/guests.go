@@ -99,6 +99,30 @@ func (s *Server) Alter(name string, change func(*Guest)) {
 	}
 }
 
+// Age has migrations that have not ended stand still since a time.
+func (s *Server) Age(since time.Duration) {
+	s.set(func() {
+		for _, m := range s.migrations {
+			if m.open() {
+				m.updated = m.updated.Add(-since)
+			}
+		}
+	})
+}
+
+// Destroy deletes the guest of a name, and with it its migrations (instance_destroy in
+// nova/db/main/api.py).
+func (s *Server) Destroy(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, g := range s.guests {
+		if g.Name == name {
+			delete(s.guests, id)
+			s.migrations = slices.DeleteFunc(s.migrations, func(m *migration) bool { return m.guest == id })
+		}
+	}
+}
+
 // Takes is how long migrations and shutdowns take.
 func (s *Server) Takes(d time.Duration) { s.set(func() { s.takes = d }) }
 

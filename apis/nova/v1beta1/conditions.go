@@ -280,6 +280,8 @@ const (
 	// its steps have been run since, and its nova-compute has removed the guests that were
 	// evacuated; the message says what is awaited. Remedy: nothing; see the conditions
 	// `DeploymentReady` and `DataPlaneNodeReady`, and the log of nova-compute if it does not end.
+	// With severity Error [evacuations do not
+	// end](how-to/evacuate.md#evacuations-that-do-not-end).
 	HostReturningReason condition.Reason = "HostReturning"
 	// HostEmptyReason : (True) nova has nothing on the host. Remedy: nothing; it can be
 	// rebooted, replaced or [removed](how-to/scale-in.md).

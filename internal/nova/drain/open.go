@@ -2,6 +2,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
@@ -41,4 +42,11 @@ func (h Host) whatEnds(m computeservice.Migration) (text string, needsPerson boo
 		return unconfirmed(m), true
 	}
 	return fmt.Sprintf("has a %s from %s to %s that is %s: wait until it has ended", m.Kind, m.Source, targetOf(m), m.Status), false
+}
+
+// Standstill names the guests whose evacuations from a host have not changed for long; it is empty if
+// there are none.
+func Standstill(h Host) string {
+	h.Mode, h.Guests = Evacuation, nil
+	return list(slices.DeleteFunc(Judge(h), func(v Verdict) bool { return !v.Stuck }))
 }

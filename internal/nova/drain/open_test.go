@@ -41,6 +41,19 @@ func TestWhatEndsTheMigrationsOfAHostThatIsNotDrained(t *testing.T) {
 	}
 }
 
+func TestEvacuationsThatStandStillAreNamed(t *testing.T) {
+	text := Standstill(Host{Name: "h", Now: now, Migrations: []computeservice.Migration{
+		migrated("evacuation", "pre-migrating", true, 2*time.Hour), migrated("evacuation", "done", true, 3*time.Hour), migrated("live-migration", "running", true, 4*time.Hour),
+	}})
+	want := "g has an evacuation that is pre-migrating since 2026-01-02T01:04:05Z: see the log of nova-compute on other, and of the conductor"
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("an hour later (-want +got):\n%s", diff)
+	}
+	if text := Standstill(Host{Name: "h", Now: now, Migrations: []computeservice.Migration{migrated("evacuation", "accepted", true, time.Minute)}}); text != "" {
+		t.Errorf("one that has just begun is named: %s", text)
+	}
+}
+
 func TestGuestsThatCannotBeMovedWhileTheyRunAreKeptAndTheOthersMoved(t *testing.T) {
 	stopped := guest("stopped", "")
 	stopped.ID, stopped.Name = "o", "off"

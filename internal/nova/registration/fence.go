@@ -19,6 +19,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/drain"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/validate"
 )
@@ -152,6 +153,9 @@ func (s *Registration) bringBack(ctx context.Context, nova *computeservice.Clien
 	switch {
 	case open > 0:
 		s.mayReturn = false
+		if guests := drain.Standstill(drain.Host{Name: fresh.Host, Migrations: migrations, Now: time.Now()}); guests != "" {
+			return standstill(fresh.Host, guests)
+		}
 		return waits("No one says any more that host %s is off: waiting for %d evacuations that have begun", fresh.Host, open)
 	case !s.isDeployedSince():
 		return waits("No one says any more that host %s is off: waiting until its steps have been run since: see conditions %s and %s",
@@ -160,6 +164,13 @@ func (s *Registration) bringBack(ctx context.Context, nova *computeservice.Clien
 		return waits("Waiting until nova-compute on host %s has removed what is left there of %d guests that were evacuated: if it does not, see its log", fresh.Host, len(left))
 	}
 	return s.lift(ctx, nova, fresh)
+}
+
+// standstill says what ends evacuations that nova does not: so it is if the new host died meanwhile.
+func standstill(host, guests string) *phase.Halt {
+	return phase.Stalled(novav1.EvacuatedCondition, novav1.HostReturningReason,
+		"No one says any more that host %s is off, but it cannot return before evacuations that have begun have ended: guest %s. If an evacuation does not continue when nova-compute runs there, openstack server delete of the guest ends it; volumes that are not deleted with it can be attached to another one",
+		host, guests)
 }
 
 // evacuations returns how many evacuations from a host have not ended, and the guests of which
