@@ -97,8 +97,11 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(self.accepted("[DEFAULT]\nworkers = x\n", "[DEFAULT]\nworkers = 2\n"), [])
 
     def test_a_value_with_another_option_in_it(self):
-        self.assertEqual(self.refused("[DEFAULT]\ndash_name = nowhere.\n[net]\naddress = $dash_name\n"),
-                         ["1.conf line 4: address in [net] is not valid: nowhere. is not IPv4 or IPv6 address"])
+        self.assertEqual(self.accepted("[DEFAULT]\ndash_name = 192.0.2.1\n[net]\naddress = $dash_name\n"), [])
+        self.assertEqual(self.refused("[DEFAULT]\ndash_name = nowhere.\n[net]\naddress = $dash_name\n"), ["1.conf line 4: address in [net] is not valid"])
+        self.assertEqual(self.refused("[DEFAULT]\npin = 5\ndash_name = x$pin\nworkers = $dash_name\nmany = 1\nmany = ${dash_name}\n"),
+                         ["1.conf line 4: workers in [DEFAULT] is not valid", "1.conf line 6: many in [DEFAULT] is not valid"],
+                         "neither what is secret nor what may be")
 
     def test_a_secret_is_not_shown(self):
         self.assertEqual(self.refused("[DEFAULT]\npin = S3cret\n"), ["1.conf line 2: pin in [DEFAULT] is not valid"])

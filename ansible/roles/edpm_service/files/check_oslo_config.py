@@ -59,8 +59,8 @@ class Places(iniparser.BaseParser):
 
     def assignment(self, key, value):
         self.last[(self.section, key)] = (self.path, self.first)
-        # A value with a substitution has that of another option.
-        if self.hidden and ("$" in "".join(value) or any(fnmatch.fnmatch(os.path.basename(self.path), pattern) for pattern in self.hidden)):
+        # A value with a substitution has that of another option, which may be secret.
+        if "$" in "".join(value) or any(fnmatch.fnmatch(os.path.basename(self.path), pattern) for pattern in self.hidden):
             self.secret.add((self.section, key))
 
     def title(self, place):
