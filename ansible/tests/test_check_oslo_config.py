@@ -26,7 +26,8 @@ def own():
 
 def library():
     # The daemon has another idea of kind.
-    return [(cfg.OptGroup('library'), [cfg.BoolOpt('on')]), ('DEFAULT', [cfg.IntOpt('kind')])]
+    return [(cfg.OptGroup('library'), [cfg.BoolOpt('on', deprecated_opts=[cfg.DeprecatedOpt('was', group='old')])]), ('DEFAULT', [cfg.IntOpt('kind')]),
+            (cfg.OptGroup('AGENT'), [cfg.IntOpt('poll')])]
 
 
 def other():
@@ -127,6 +128,25 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(self.accepted("[DEFAULT]\nwrokers = S3cret\n", "[none]\nx = 1\n"), [
             "1.conf line 2: wrokers in [DEFAULT] is unknown to the image, which ignores it",
             "theirs line 2: x in [none] is unknown to the image, which ignores it"])
+
+    def test_a_section_in_another_case_is_the_same_group(self):
+        self.assertEqual(self.accepted("[Library]\non = yes\n[NET]\naddress = 192.0.2.1\n[OLD]\nwas = 1\nhad = 2\n"),
+                         ["1.conf line 6: was in [OLD] is deprecated", "1.conf line 7: had in [OLD] is unknown to the image, which ignores it"])
+        self.assertEqual(self.accepted("[default]\nworkers = x\n"), ["1.conf line 2: workers in [default] is unknown to the image, which ignores it"],
+                         "only DEFAULT has no other case")
+        self.assertEqual(self.accepted("[net]\naddress = a.b\n", "[Net]\naddress = 192.0.2.1\n[net]\n"), [])
+        code, _, errors = self.check("[net]\naddress = 192.0.2.1\n[Library]\non = 1\n[AGENT]\npoll = 1\n", "[NET]\naddress = a.b\n[library]\non = often\n[agent]\npoll = x\n")
+        self.assertEqual((code, errors), (78, [
+            "theirs line 2: address in [NET] is not valid: a.b is not IPv4 or IPv6 address",
+            "theirs line 4: on in [library] is not valid: Unexpected boolean value 'often'",
+            "theirs line 6: poll in [agent] is not valid: invalid literal for int() with base 10: 'x'"]))
+
+    def test_a_secret_in_a_section_of_another_case_or_under_another_name_is_not_shown(self):
+        hidden = ("--hidden", "2.*")
+        code, _, errors = self.check("[net]\naddress = 192.0.2.1\n", "[Net]\naddress = S3cret\n", arguments=hidden)
+        self.assertEqual((code, errors), (78, ["theirs line 2: address in [Net] is not valid"]))
+        code, _, errors = self.check("[DEFAULT]\nworkers = 1\n", "[DEFAULT]\nprocesses = S3cret\n", arguments=hidden)
+        self.assertEqual((code, errors), (78, ["1.conf line 2: workers in [DEFAULT] is not valid", "theirs line 2: processes in [DEFAULT] is not valid"]))
 
     def test_what_says_which_service_it_is(self):
         for theirs, errors in (

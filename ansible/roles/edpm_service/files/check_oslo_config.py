@@ -34,11 +34,11 @@ EX_CONFIG = 78
 
 
 class Places(iniparser.BaseParser):
-    """Where options are set last, by section and name."""
+    """Where options are set last, by group and name. The section of a place is the group as it is written there."""
 
     def __init__(self, sources, hidden):
         iniparser.BaseParser.__init__(self)
-        self.sources, self.hidden, self.last, self.path, self.secret = sources, hidden, {}, "", set()
+        self.sources, self.hidden, self.last, self.sections, self.path, self.secret = sources, hidden, {}, {}, "", set()
 
     def read(self, path):
         """Reads a file. An error does not show the line, which may have a secret."""
@@ -58,10 +58,11 @@ class Places(iniparser.BaseParser):
         return iniparser.BaseParser._split_key_value(self, line)
 
     def assignment(self, key, value):
-        self.last[(self.section, key)] = (self.path, self.first)
+        name = (group_of(self.section), key)
+        self.last[name], self.sections[name] = (self.path, self.first), self.section
         # A value with a substitution has that of another option, which may be secret.
         if "$" in "".join(value) or any(fnmatch.fnmatch(os.path.basename(self.path), pattern) for pattern in self.hidden):
-            self.secret.add((self.section, key))
+            self.secret.add(name)
 
     def title(self, place):
         name = os.path.basename(place[0])
@@ -70,26 +71,33 @@ class Places(iniparser.BaseParser):
     def line(self, option, what):
         """Returns what is to be said of an option."""
         place = self.title(self.last[option]) + ": " if option in self.last else ""
-        return "%s%s in [%s] %s" % (place, option[1], option[0], what)
+        return "%s%s in [%s] %s" % (place, option[1], self.sections.get(option, option[0]), what)
 
 
 class Options(object):
-    """Options by section and all the names that they may have."""
+    """Options, each with the section that the image has for it, by group and all the names that they may have."""
 
     def __init__(self, namespaces):
         self.known, self.sections = {}, set()
         for group, options in [each for name in sorted(namespaces) for each in namespaces[name].load()()]:
             section = getattr(group, "name", group) or "DEFAULT"
-            self.sections.add(section)
+            self.sections.add(group_of(section))
             for option in options:
-                names = [(section, option.name), (section, option.dest)] + [(old.group or section, old.name) for old in option.deprecated_opts]
+                names = [(section, option.name), (section, option.dest)] + [(old.group or section, old.name or option.dest) for old in option.deprecated_opts]
+                names = [(group_of(written), name) for written, name in names]
                 self.known.update((name, (section, option)) for name in names if name not in self.known)
 
-    def problem(self, conf, name, hidden):
-        """Returns what is wrong with the value that the daemon reads, and nothing if all is well. A hidden value is not in it."""
+    def is_current(self, name):
+        """Returns whether an option has this name now, and not only had it before."""
+        section, option = self.known[name]
+        return name in ((group_of(section), option.name), (group_of(section), option.dest))
+
+    def problem(self, conf, name, secret):
+        """Returns what is wrong with the value that the daemon reads, and nothing if all is well. A value that is set under a secret name is not in it."""
         if name not in self.known:
             return ""
         section, option = self.known[name]
+        hidden = any(self.known.get(each) == (section, option) for each in secret)
         try:
             # Libraries register theirs when they use them.
             conf.register_opt(option, group=None if section == "DEFAULT" else section)
@@ -114,7 +122,7 @@ def options_of(patterns, sections):
 
 
 class Complaints(logging.Handler):
-    """What oslo-config-validator says of the names of options."""
+    """What oslo-config-validator says of the names of options. It takes a section of another case for one that does not exist."""
 
     WHAT = {logging.WARNING: "is deprecated", logging.ERROR: "is unknown to the image, which ignores it"}
 
@@ -123,12 +131,25 @@ class Complaints(logging.Handler):
         if record.module == "validator" and len(record.args) == 2:
             self.found.append((record.args, self.WHAT[record.levelno]))
 
-    def of(self, path, namespaces):
-        """Returns sections and names of options in a file, and what is said of them."""
+    def of(self, path, namespaces, options):
+        """Returns groups and names of options in a file, and what is said of them."""
         self.found = []
         sys.argv = ["oslo-config-validator", "--input-file", path] + [word for name in sorted(namespaces) for word in ("--namespace", name)]
         validator.main()
-        return self.found
+        said = []
+        for (section, key), what in self.found:
+            name = (group_of(section), key)
+            if what == self.WHAT[logging.ERROR]:
+                what = self.of_unknown(name, options)
+            if what and (name, what) not in said:
+                said.append((name, what))
+        return said
+
+    def of_unknown(self, name, options):
+        """Returns what is to be said of an option that is not known in the section as it is written."""
+        if name in options.known:
+            return "" if options.is_current(name) else self.WHAT[logging.WARNING]
+        return "" if name[0] in getattr(validator, "KNOWN_BAD_GROUPS", ()) else self.WHAT[logging.ERROR]
 
 
 class Identity(object):
@@ -155,7 +176,7 @@ class Identity(object):
         problems = [(option_of(option), "must stay %s" % value) for option, value in self.values if value_of(conf, option_of(option)) != value]
         for option, pattern in self.files:
             problems += [(each, "must be that of %s" % pattern) for each, place in sorted(places.last.items())
-                         if (group_of(each[0]), each[1]) == option_of(option) and not fnmatch.fnmatch(os.path.basename(place[0]), pattern)]
+                         if each == option_of(option) and not fnmatch.fnmatch(os.path.basename(place[0]), pattern)]
         return problems
 
     def left(self, conf):
@@ -193,9 +214,9 @@ def check(directory, conf, patterns, places, identity):
     complaints = Complaints(logging.WARNING)
     logging.getLogger().handlers = [complaints]
     namespaces, options = options_of(patterns, set(section for section, _ in places.last))
-    warnings = [places.line(option, what) for path in paths for option, what in complaints.of(path, namespaces) if places.last[option][0] == path]
+    warnings = [places.line(option, what) for path in paths for option, what in complaints.of(path, namespaces, options) if places.last[option][0] == path]
     problems = identity.problems(conf, places)
-    problems += [(option, options.problem(conf, option, option in places.secret)) for option in sorted(places.last, key=places.last.get)]
+    problems += [(option, options.problem(conf, option, places.secret)) for option in sorted(places.last, key=places.last.get)]
     return warnings, [places.line(option, problem) for option, problem in problems if problem], [places.line(*each) for each in identity.left(conf)]
 
 

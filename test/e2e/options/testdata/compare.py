@@ -26,9 +26,8 @@ class Known(object):
     def __init__(self):
         self.now, self.before = {}, {}
         _, everything = check_oslo_config.options_of(["*"], set())
-        for (section, name), (home, option) in everything.known.items():
-            current = section == home and name in (option.name, option.dest)
-            (self.now if current else self.before)[section, name] = option
+        for (section, name), (_, option) in everything.known.items():
+            (self.now if everything.is_current((section, name)) else self.before)[section, name] = option
         self.now.update(((PLUGIN[0], option.dest), option) for option in PLUGIN[1])
 
     def problem(self, name):
