@@ -91,9 +91,12 @@ func (e *Engine) readChecks(ctx context.Context, t *Target) (checked, error) {
 	key.Check = true
 	runs, err := e.history(ctx, key, t.OwnerUID)
 	for _, r := range runs {
-		if r.finished {
+		switch {
+		case r.void && !r.object.DeletionTimestamp.IsZero():
+			// It gave way to a run before it started: the turn is still to come.
+		case r.finished:
 			c.ended = r
-		} else {
+		default:
 			c.started = append(c.started, r)
 		}
 	}

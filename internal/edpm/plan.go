@@ -56,6 +56,8 @@ type plan struct {
 	held map[string]string
 	// named are the failed hosts that these reasons name, by limit.
 	named map[string]naming
+	// displaced are the groups of checks that have not started and that give way, by host.
+	displaced map[string]Group
 	// wake is when to plan again; zero means when something changes.
 	wake time.Duration
 	// gathering reports whether hosts wait for others to join them.
@@ -65,9 +67,9 @@ type plan struct {
 // makePlan decides which pending targets become which runs. It changes nothing.
 func makePlan(pending []*pendingTarget, m snapshot) plan {
 	sort.Slice(pending, func(i, j int) bool { return pending[i].Host < pending[j].Host })
-	p := plan{held: map[string]string{}, named: map[string]naming{}}
+	p := plan{held: map[string]string{}, named: map[string]naming{}, displaced: map[string]Group{}}
 	due := p.selectDue(pending, m)
-	due = p.hold(due, pending, m)
+	due = p.displace(p.hold(due, pending, m), m)
 	quiet := m.quiet()
 	for _, together := range byPod(due) {
 		size, complete := batchSize(together), !m.now.Before(quiet)

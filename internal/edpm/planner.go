@@ -39,6 +39,8 @@ type group struct {
 	held        map[string]string
 	// named are the hosts that held has the names of.
 	named map[string]naming
+	// displaced are the groups of the checks that give way to hosts, by host.
+	displaced map[string]Group
 }
 
 func newPlanner(opts *Options, enqueue func(Group, time.Duration)) planner {
@@ -98,6 +100,10 @@ func (p *planner) drop(id ownerID) {
 	delete(p.places, id)
 	delete(p.groups[g].pending, at.host)
 	delete(p.groups[g].held, at.host)
+	if _, waits := p.groups[g].displaced[at.host]; waits {
+		delete(p.groups[g].displaced, at.host)
+		p.wakeChecks()
+	}
 	switch {
 	case len(p.groups[g].pending) == 0:
 		delete(p.groups, g)
@@ -178,6 +184,7 @@ func (p *planner) recordHolds(g Group, pending []*pendingTarget, m snapshot, mad
 		}
 	}
 	grp.held, grp.named = made.held, made.named
+	p.recordDisplaced(g, made.displaced)
 	if !made.gathering && grp.first.Equal(m.first) && grp.last.Equal(m.last) {
 		grp.first = time.Time{}
 	}

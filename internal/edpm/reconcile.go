@@ -62,7 +62,7 @@ func (e *Engine) takeSnapshot(ctx context.Context, g Group) ([]*pendingTarget, s
 		return nil, m, err
 	}
 	m.addGroup(runs)
-	m.addActive(active, g.Namespace)
+	m.addActive(active, g)
 	if e.Members != nil {
 		m.members = e.Members(g.Namespace, g.Role)
 	}
@@ -79,6 +79,7 @@ func (e *Engine) copyState(g Group) ([]*pendingTarget, snapshot) {
 		inFlight: map[string]bool{}, retrying: map[string]bool{}, failed: map[string]bool{}, busy: map[string]bool{}, machines: map[string]bool{},
 	}
 	e.started.addTo(&m, g)
+	e.planner.addDisplacing(&m, g)
 	return e.planner.addTo(&m, g), m
 }
 

@@ -31,6 +31,8 @@ type snapshot struct {
 	// busy are the hosts that are in a run of any step, machines those that hosts of
 	// any namespace and name are that are in one.
 	busy, machines map[string]bool
+	// unstarted are the hosts that are not busy, but for a check that gives way to a run.
+	unstarted unstartedChecks
 	// named are the hosts that messages name by now, by limit.
 	named map[string]naming
 }
@@ -56,13 +58,17 @@ func (m *snapshot) addGroup(runs []ansibleeev1.OpenStackAnsibleEE) {
 	}
 }
 
-// addActive notes which hosts and machines are in runs, of whatever group.
-func (m *snapshot) addActive(runs []ansibleeev1.OpenStackAnsibleEE, namespace string) {
+// addActive notes for a group which hosts and machines are in runs, of whatever group.
+func (m *snapshot) addActive(runs []ansibleeev1.OpenStackAnsibleEE, g Group) {
 	for i := range runs {
+		if !g.Check && isUnstartedCheck(&runs[i]) {
+			m.unstarted.add(&runs[i], g.Namespace)
+			continue
+		}
 		for _, machine := range runs[i].Machines() {
 			m.machines[machine] = true
 		}
-		if runs[i].Namespace != namespace {
+		if runs[i].Namespace != g.Namespace {
 			continue
 		}
 		for _, t := range runs[i].Spec.Targets {

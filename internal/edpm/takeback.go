@@ -15,8 +15,12 @@ import (
 // isUnstarted reports whether a run can be withdrawn: its Pod has not begun to run,
 // for example because an image or a network does not exist.
 func isUnstarted(run *ansibleeev1.OpenStackAnsibleEE) bool {
-	pending := run.Status.JobStatus == "" || run.Status.JobStatus == ansibleeev1.JobPending
-	return pending && run.DeletionTimestamp.IsZero()
+	return isPending(run) && run.DeletionTimestamp.IsZero()
+}
+
+// isPending reports whether the Pod of a run has not begun to run.
+func isPending(run *ansibleeev1.OpenStackAnsibleEE) bool {
+	return run.Status.JobStatus == "" || run.Status.JobStatus == ansibleeev1.JobPending
 }
 
 // review notes which of the runs that have not started the owner of the target
@@ -67,7 +71,8 @@ func (e *Engine) takeBack(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 		return err
 	}
 	if run.Status.JobName != "" {
-		all, patience := refusing == len(run.Spec.Targets), stuckAfter
+		// Nothing is lost with a check: its other hosts are in the next one.
+		all, patience := refusing == len(run.Spec.Targets) || run.Spec.Check, stuckAfter
 		if all {
 			patience = startup
 		}
@@ -89,8 +94,8 @@ func (e *Engine) takeBack(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 	return nil
 }
 
-// refusals counts the targets whose owners refuse the run or no longer exist, and those
-// among them whose owners no longer exist or are about to be deleted.
+// refusals counts the targets whose owners refuse the run or no longer exist, or whose check gives
+// way to a run, and those among them whose owners no longer exist or are about to be deleted.
 func (e *Engine) refusals(ctx context.Context, run *ansibleeev1.OpenStackAnsibleEE) (refusing, leaving int, err error) {
 	for _, t := range run.Spec.Targets {
 		owner, err := e.owners.of(ctx, run, t)
@@ -98,7 +103,7 @@ func (e *Engine) refusals(ctx context.Context, run *ansibleeev1.OpenStackAnsible
 			return 0, 0, err
 		}
 		e.mu.Lock()
-		refused := e.verdicts.refuses(run, t.Host)
+		refused := e.verdicts.refuses(run, t.Host) || e.planner.displaces(run, t)
 		e.mu.Unlock()
 		if owner == nil || refused {
 			refusing++

@@ -80,6 +80,16 @@ func countEnd(ctx context.Context, obj client.Object) {
 	}
 }
 
+// wakeDisplacing plans the groups again whose hosts wait for a check that has not started: it gives way.
+// The caller holds the lock.
+func (e *Engine) wakeDisplacing(run *ansibleeev1.OpenStackAnsibleEE, q groupQueue) {
+	if isUnstartedCheck(run) {
+		for g := range e.planner.waitingFor(run.Namespace, run.Spec.Targets) {
+			q.AddAfter(g, e.Debounce)
+		}
+	}
+}
+
 func isFinished(obj client.Object) bool { return obj.(*ansibleeev1.OpenStackAnsibleEE).Finished() }
 
 // observe notes that the cache shows a run, if it does, and plans its group again. When the
@@ -103,6 +113,7 @@ func (e *Engine) observe(obj client.Object, shown, freed bool, q groupQueue) {
 		q.AddAfter(everyGroup, pruneDelay)
 	}
 	if !freed {
+		e.wakeDisplacing(run, q)
 		return
 	}
 	for _, t := range run.Spec.Targets {
