@@ -52,7 +52,7 @@ func TestAForgedReviewIsToldNothing(t *testing.T) {
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(theirs).Build()
 	ask := func(wrap func(ctrl.Manager) ctrl.Manager, review, object string) string {
 		m := serving{scheme: scheme, server: served{hooks: map[string]http.Handler{}}}
-		if err := core.SetupOpenStackControlPlaneWithManager(wrap(m), client.Reader(reader)); err != nil {
+		if err := core.SetupOpenStackControlPlaneWithManager(wrap(m), client.Reader(reader), nil); err != nil {
 			t.Fatal(err)
 		}
 		hook := m.server.hooks["/validate-core-openstack-org-v1beta1-openstackcontrolplane"].(*admission.Webhook)

@@ -51,7 +51,7 @@ func SetupAll(mgr ctrl.Manager, operators []string) error {
 			func() error { return glance.SetupGlanceWithManager(mgr) },
 			func() error { return glance.SetupGlanceAPIWithManager(mgr) },
 		},
-		"core": {func() error { return core.SetupOpenStackControlPlaneWithManager(mgr, reader) }},
+		"core": {func() error { return core.SetupOpenStackControlPlaneWithManager(mgr, reader, known) }},
 		"dataplane": {
 			func() error { return dataplane.SetupOpenStackDataPlaneWithManager(mgr) },
 			func() error { return dataplane.SetupOpenStackDataPlaneRoleWithManager(mgr) },

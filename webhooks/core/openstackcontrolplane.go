@@ -15,6 +15,7 @@ import (
 
 	openstackv1 "github.com/edpm-operators/edpm-operators/apis/core/v1beta1"
 	glancev1 "github.com/edpm-operators/edpm-operators/apis/glance/v1beta1"
+	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/controlplane"
 	inherit "github.com/edpm-operators/edpm-operators/internal/glance"
 	"github.com/edpm-operators/edpm-operators/internal/topology"
@@ -26,10 +27,13 @@ import (
 
 var kind = openstackv1.GroupVersion.WithKind("OpenStackControlPlane").GroupKind()
 
+// What images know of options is in ConfigMaps.
+// +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;watch
+
 // SetupOpenStackControlPlaneWithManager serves the defaults and rules of
 // OpenStackControlPlane. The reader must read from the API server.
-func SetupOpenStackControlPlaneWithManager(mgr ctrl.Manager, reader client.Reader) error {
-	own := hook.Rules[*openstackv1.OpenStackControlPlane]{Kind: kind, Errors: planeErrors, Warnings: planeWarnings}
+func SetupOpenStackControlPlaneWithManager(mgr ctrl.Manager, reader client.Reader, options hook.Options) error {
+	own := hook.Rules[*openstackv1.OpenStackControlPlane]{Kind: kind, Errors: planeErrors, Warnings: planeWarnings, Options: options}
 	return ctrl.NewWebhookManagedBy(mgr, &openstackv1.OpenStackControlPlane{}).
 		WithDefaulter(layouts{}).WithValidator(validator{own, reader}).Complete()
 }
@@ -62,7 +66,35 @@ func (v validator) ValidateCreate(ctx context.Context, plane *openstackv1.OpenSt
 		return nil, hook.Invalid(kind, plane.Name, field.ErrorList{field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf(
 			"%s has OpenStackControlPlane %s already, and only one is allowed: change that one, or use another namespace", plane.Namespace, others.Items[0].Name))})
 	}
-	return v.Rules.ValidateCreate(ctx, plane)
+	return v.withImages(ctx, plane).ValidateCreate(ctx, plane)
+}
+
+// ValidateUpdate refuses errors that the stored control plane does not have already.
+func (v validator) ValidateUpdate(ctx context.Context, old, plane *openstackv1.OpenStackControlPlane) (admission.Warnings, error) {
+	return v.withImages(ctx, plane).ValidateUpdate(ctx, old, plane)
+}
+
+// withImages returns the rules with the texts for nova, which are judged by the images that its Nova
+// has recorded. If that cannot be read, what is wrong shows in a condition of the Nova.
+func (v validator) withImages(ctx context.Context, plane *openstackv1.OpenStackControlPlane) hook.Rules[*openstackv1.OpenStackControlPlane] {
+	var images map[string]string
+	if plane.Spec.Nova != nil && v.Options != nil {
+		list := &novav1.NovaList{}
+		_ = v.reader.List(ctx, list, client.InNamespace(plane.Namespace))
+		for _, n := range list.Items {
+			if n.Name == openstackv1.NovaName {
+				images = n.Status.Images
+			}
+		}
+	}
+	rules := v.Rules
+	rules.Texts = func(plane *openstackv1.OpenStackControlPlane) []hook.Text {
+		if plane.Spec.Nova == nil {
+			return nil
+		}
+		return nova.SpecTexts(field.NewPath("spec", "nova", "template"), plane.Spec.Nova.Template, images)
+	}
+	return rules
 }
 
 func planeErrors(plane *openstackv1.OpenStackControlPlane) field.ErrorList {
