@@ -200,6 +200,14 @@ var _ = Describe("The options of an image", func() {
 		w.computesReady("a")
 		w.condition(w.compute("a"), condition.ServiceConfigReadyCondition, "True/Ready/", "customServiceConfig is valid")
 		w.quiet()
+
+		By("a template, of which the compute overrides what cannot be read")
+		change(cell(w, "cell1"), func(c *novav1.NovaCell) {
+			c.Spec.ComputeTemplates = []novav1.NovaComputeTemplate{{CustomServiceConfig: "[DEFAULT]\ndebug = maybe\n"}}
+		})
+		w.condition(w.compute("a"), condition.ServiceConfigReadyCondition, "True/OptionsWarned/",
+			`spec.computeTemplates[0].customServiceConfig: line 2: [DEFAULT] debug is "maybe", but should be true or false (a later text overrides it)`)
+		w.halted(w.compute("b"), condition.ServiceConfigReadyCondition, novav1.OptionsRefusedReason, `debug is "maybe", but should be true or false`)
 	})
 
 	It("refuse a value of services in pods before pods are replaced, and warn of what the image ignores", func() {

@@ -24,36 +24,79 @@ type Verdict struct {
 
 func (v Verdict) String() string { return fmt.Sprintf("line %d: %s", v.Line, v.Message) }
 
+// Part is one of the texts that a program reads one after the other. One from a Secret has no value,
+// and no name that the image does not know, in a verdict.
+type Part struct {
+	Config *oslo.Config
+	Secret bool
+}
+
 // Check returns what the image says of a text, in the order of its lines. Of options of
 // which the last value counts, only that is judged.
-func (c *Catalogue) Check(config *oslo.Config) []Verdict { return c.check(config, false) }
+func (c *Catalogue) Check(config *oslo.Config) []Verdict {
+	return c.CheckParts(Part{Config: config})[0]
+}
 
-// CheckSecret is Check for a text from a Secret: no value, and no name that the image does
-// not know, is in a verdict.
-func (c *Catalogue) CheckSecret(config *oslo.Config) []Verdict { return c.check(config, true) }
+// CheckSecret is Check for a text from a Secret.
+func (c *Catalogue) CheckSecret(config *oslo.Config) []Verdict {
+	return c.CheckParts(Part{Config: config, Secret: true})[0]
+}
 
-func (c *Catalogue) check(config *oslo.Config, hidden bool) []Verdict {
-	sections, n := config.Sections(), 0
-	t := &text{Catalogue: c, config: config, hidden: hidden, named: map[string]bool{}}
-	for _, s := range sections {
-		n += len(s.Options)
-		for _, o := range s.Options {
-			if o.Key == "auth_section" {
-				t.named[oslo.Group(o.Values[len(o.Values)-1].Text)] = true
+// CheckParts is Check for each of the texts that a program reads in this order. A value that a later text
+// overrides is not refused: the image does not read it.
+func (c *Catalogue) CheckParts(parts ...Part) [][]Verdict {
+	read, verdicts := c.readAll(parts), make([][]Verdict, len(parts))
+	for i, p := range parts {
+		if isTooLarge(p.Config) {
+			verdicts[i] = []Verdict{{Line: 1, Message: "the text has more options or sections than any configuration, and is not compared with those of the image"}}
+			continue
+		}
+		t := &text{Catalogue: c, config: p.Config, hidden: p.Secret, reading: read, at: i}
+		for _, s := range p.Config.Sections() {
+			for _, o := range s.Options {
+				verdicts[i] = append(verdicts[i], t.judge(s.Name, o)...)
+			}
+		}
+		slices.SortStableFunc(verdicts[i], func(a, b Verdict) int { return cmp.Compare(a.Line, b.Line) })
+	}
+	return verdicts
+}
+
+// reading is what the texts of a program set together.
+type reading struct {
+	// named are the sections that the texts themselves make sections of the configuration.
+	named map[string]bool
+	// last is the text that sets an option last, by the present name of the option.
+	last map[Name]int
+}
+
+// readAll returns what texts set. oslo.config reads an option from the last file that has it under
+// any of its names: oslo_config/cfg.py, _Namespace._get_file_value.
+func (c *Catalogue) readAll(parts []Part) reading {
+	r := reading{named: map[string]bool{}, last: map[Name]int{}}
+	for i, p := range parts {
+		if isTooLarge(p.Config) {
+			continue
+		}
+		for _, s := range p.Config.Sections() {
+			for _, o := range s.Options {
+				if o.Key == "auth_section" {
+					r.named[oslo.Group(o.Values[len(o.Values)-1].Text)] = true
+				}
+				_, now, _ := c.find(s.Name, o.Key)
+				r.last[now] = i
 			}
 		}
 	}
-	if n > maxAssigned || len(sections) > maxSections {
-		return []Verdict{{Line: 1, Message: "the text has more options or sections than any configuration, and is not compared with those of the image"}}
-	}
-	var verdicts []Verdict
+	return r
+}
+
+func isTooLarge(config *oslo.Config) bool {
+	sections, n := config.Sections(), 0
 	for _, s := range sections {
-		for _, o := range s.Options {
-			verdicts = append(verdicts, t.judge(s.Name, o)...)
-		}
+		n += len(s.Options)
 	}
-	slices.SortStableFunc(verdicts, func(a, b Verdict) int { return cmp.Compare(a.Line, b.Line) })
-	return verdicts
+	return n > maxAssigned || len(sections) > maxSections
 }
 
 // Sizes of a text that is judged, and how many hints it gets: more is the text of an opponent,
@@ -64,14 +107,14 @@ const (
 	maxHints    = 20
 )
 
-// text that is judged.
+// text that is judged, one of those that are read.
 type text struct {
 	*Catalogue
+	reading
 	config *oslo.Config
 	hidden bool
-	// named are the sections that the text itself makes sections of the configuration.
-	named map[string]bool
-	hints int
+	at     int
+	hints  int
 }
 
 // judge returns the verdicts on an option in a section.
@@ -94,6 +137,19 @@ func (t *text) judge(section string, o oslo.Option) []Verdict {
 	}
 	for _, value := range t.effective(section, o, option) {
 		verdicts = append(verdicts, t.value(name, option, value)...)
+	}
+	if !option.Multi && t.last[now] > t.at {
+		return overridden(verdicts)
+	}
+	return verdicts
+}
+
+// overridden has verdicts on a value that the image does not read be warnings.
+func overridden(verdicts []Verdict) []Verdict {
+	for i, v := range verdicts {
+		if v.Refused {
+			verdicts[i] = Verdict{Line: v.Line, Message: v.Message + " (a later text overrides it)"}
+		}
 	}
 	return verdicts
 }

@@ -115,6 +115,43 @@ func TestCheckSecret(t *testing.T) {
 	}
 }
 
+func TestTextsAreJudgedAsTheyAreReadTogether(t *testing.T) {
+	const wrong = `line 2: [DEFAULT] reserved_host_memory_mb is "lots", but should be an integer of at least 0`
+	tests := map[string]struct {
+		texts []string
+		want  [][]string
+	}{
+		"a value that a later text overrides is a warning": {[]string{"[DEFAULT]\nreserved_host_memory_mb = lots", "[DEFAULT]\nreserved_host_memory_mb = 4096"},
+			[][]string{{wrong + " (a later text overrides it)"}, nil}},
+		"a value that overrides another one is refused": {[]string{"[DEFAULT]\nreserved_host_memory_mb = 4096", "[DEFAULT]\nreserved_host_memory_mb = lots"},
+			[][]string{nil, {"refused " + wrong}}},
+		"a text that sets something else overrides nothing": {[]string{"[DEFAULT]\nreserved_host_memory_mb = lots", "[DEFAULT]\ndebug = true"}, [][]string{{"refused " + wrong}, nil}},
+		"another spelling of the section overrides": {[]string{"[LibVirt]\nnum_pcie_ports = x", "[libvirt]\nnum_pcie_ports = 1"},
+			[][]string{{`line 2: [LibVirt] num_pcie_ports is "x", but should be an integer from 0 to 28 (a later text overrides it)`}, nil}},
+		"a former name overrides": {[]string{"[libvirt]\nnum_volume_scan_tries = x", "[libvirt]\nnum_iscsi_scan_tries = 1"},
+			[][]string{{`line 2: [libvirt] num_volume_scan_tries is "x", but should be an integer (a later text overrides it)`},
+				{"line 2: [libvirt] num_iscsi_scan_tries is deprecated: write [libvirt] num_volume_scan_tries"}}},
+		"nothing overrides a multi-valued option":    {[]string{"[cache]\ntries = x", "[cache]\ntries = 1"}, [][]string{{`refused line 2: [cache] tries is "x", but should be an integer`}, nil}},
+		"a section that another text names is known": {[]string{"[mine]\nauth_url = http://k", "[neutron]\nauth_section = mine"}, [][]string{nil, nil}},
+	}
+	known := known(t)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var parts []catalogue.Part
+			for _, text := range tt.texts {
+				parts = append(parts, catalogue.Part{Config: parsed(t, text)})
+			}
+			var got [][]string
+			for _, verdicts := range known.CheckParts(parts...) {
+				got = append(got, shown(verdicts))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("verdicts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestATextThatIsTooLargeIsNotJudged(t *testing.T) {
 	for name, text := range map[string]string{
 		"with options":  "[DEFAULT]\n" + lines("x%d = 1\n", 6000),

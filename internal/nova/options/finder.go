@@ -62,20 +62,19 @@ func (f *Finder) Find(ctx context.Context, namespace, image string) (*catalogue.
 // maxShown is how many verdicts a message has.
 const maxShown = 10
 
-// Check returns what the options of an image say of texts: what it refuses, and warnings. The
-// texts can be read: it is known that oslo.config takes them.
+// Check returns what the options of an image say of texts, which a program reads in this order: what
+// it refuses, and warnings. The texts can be read: it is known that oslo.config takes them.
 func Check(known *catalogue.Catalogue, parts []podified.Part) (refused, warnings []string) {
+	var texts []catalogue.Part
+	var at []string
 	for _, part := range parts {
-		config, err := oslo.Parse(part.Text)
-		if err != nil {
-			continue
+		if config, err := oslo.Parse(part.Text); err == nil {
+			texts, at = append(texts, catalogue.Part{Config: config, Secret: part.Secret}), append(at, part.At)
 		}
-		check := known.Check
-		if part.Secret {
-			check = known.CheckSecret
-		}
-		for _, v := range check(config) {
-			line := fmt.Sprintf("%s: %s", part.At, v)
+	}
+	for i, verdicts := range known.CheckParts(texts...) {
+		for _, v := range verdicts {
+			line := fmt.Sprintf("%s: %s", at[i], v)
 			if v.Refused {
 				refused = append(refused, line)
 			} else {
