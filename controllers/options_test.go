@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,6 +20,7 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/catalogue"
 	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
@@ -40,7 +42,8 @@ func prints(log string, read *atomic.Int32) func(*controllers.Options) {
 	return func(o *controllers.Options) {
 		o.Logs = func(context.Context, string, string) (io.ReadCloser, error) {
 			read.Add(1)
-			return os.Open(envtest.File(log))
+			file, err := os.ReadFile(envtest.File(log))
+			return io.NopCloser(strings.NewReader(string(file) + "\n" + catalogue.End + "\n")), err
 		}
 	}
 }

@@ -1,42 +1,70 @@
 package catalogue
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 )
 
 // Command prints what ParseLog reads, in an image of nova: the generator of oslo.config does
-// not know by itself which namespaces an image has. An image without it prints Missing.
-const Command = `type python3 oslo-config-generator >/dev/null 2>&1 || { echo ` + missing + `; exit 0; }
+// not know by itself which namespaces an image has. An image without it says so. The last line
+// is End: a log without it breaks off.
+const Command = `type python3 oslo-config-generator >/dev/null 2>&1 || { echo ` + missing + `; echo ` + End + `; exit 0; }
 python3 -W ignore -c 'from importlib import metadata
 found = metadata.entry_points()
 found = found.select(group="oslo.config.opts") if hasattr(found, "select") else found["oslo.config.opts"]
 print("\n".join(sorted({"--namespace=" + point.name for point in found})))' >/tmp/namespaces 2>/dev/null &&
 mapfile -t namespaces </tmp/namespaces &&
 oslo-config-generator --format json "${namespaces[@]}" --output-file /tmp/options >/dev/null &&
-cat /tmp/options`
+cat /tmp/options &&
+printf '\n%s\n' ` + End + `
+`
 
 const missing = "oslo-config-generator: missing"
+
+// End is the last line that Command prints.
+const End = "oslo-config-generator:end"
 
 // ErrMissing says that an image has no generator.
 var ErrMissing = errors.New("the image has no python3 or no oslo-config-generator")
 
-// ParseLog is Parse for what Command has printed, next to what libraries have.
+// ErrIncomplete says that a log breaks off. The whole log may be read the next time.
+var ErrIncomplete = errors.New("the log breaks off")
+
+// ParseLog is Parse for what Command has printed, next to what libraries have. Errors other than
+// ErrIncomplete are final.
 func ParseLog(log io.Reader) (*Catalogue, error) {
-	lines := bufio.NewReader(io.LimitReader(log, maxGenerated))
-	for {
-		start, err := lines.Peek(1)
-		if err == nil && start[0] == '{' {
-			return Parse(lines)
+	printed, err := io.ReadAll(io.LimitReader(log, maxGenerated+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrIncomplete, err)
+	case len(printed) > maxGenerated:
+		return nil, fmt.Errorf("the image printed more than %d MiB", maxGenerated>>20)
+	}
+	whole := false
+	for rest := printed; len(rest) > 0; {
+		var line []byte
+		line, rest, _ = bytes.Cut(rest, []byte("\n"))
+		whole = whole || string(bytes.TrimSpace(line)) == End
+	}
+	if !whole {
+		return nil, ErrIncomplete
+	}
+	return parsePrinted(printed)
+}
+
+// parsePrinted reads a log that is complete.
+func parsePrinted(printed []byte) (*Catalogue, error) {
+	for len(printed) > 0 {
+		if printed[0] == '{' {
+			return Parse(bytes.NewReader(printed))
 		}
-		line, err := lines.ReadBytes('\n')
-		switch {
-		case bytes.Equal(bytes.TrimSpace(line), []byte(missing)):
+		var line []byte
+		line, printed, _ = bytes.Cut(printed, []byte("\n"))
+		if string(bytes.TrimSpace(line)) == missing {
 			return nil, ErrMissing
-		case err != nil:
-			return nil, errors.New("oslo-config-generator printed no options")
 		}
 	}
+	return nil, errors.New("oslo-config-generator printed no options")
 }

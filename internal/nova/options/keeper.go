@@ -190,6 +190,10 @@ func (k *keeping) finish(ctx context.Context, pod *corev1.Pod) error {
 	}
 	defer func() { _ = log.Close() }()
 	known, err := catalogue.ParseLog(log)
+	if errors.Is(err, catalogue.ErrIncomplete) {
+		phase.Again(ctx, logDelay)
+		return phase.Failing(novav1.OptionsKnownCondition, novav1.LogUnreadableReason, "The log of pod %s, which has the options of %s, cannot be read: %v", pod.Name, k.image, err)
+	}
 	if err != nil {
 		return k.write(ctx, nil, err.Error())
 	}
