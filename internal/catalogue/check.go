@@ -246,8 +246,13 @@ func (t *text) resolves(section, name string) bool {
 	if group, key, found := strings.Cut(name, "."); found {
 		return t.Options[oslo.Group(group)][key] != nil
 	}
-	option, _, former := t.find(section, name)
-	return option != nil && !former || t.Options["DEFAULT"][name] != nil || slices.Contains(builtin, name)
+	for _, section := range []string{section, "DEFAULT"} {
+		// Former names are found, too: oslo_config/cfg.py, _get_opt_info.
+		if option, _, former := t.find(section, name); option != nil || former {
+			return true
+		}
+	}
+	return slices.Contains(builtin, name)
 }
 
 // builtin options are those of oslo.config itself.

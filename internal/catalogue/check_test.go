@@ -78,6 +78,7 @@ func TestCheck(t *testing.T) {
 		"an option of the section can be referred to":         {"[libvirt]\ncpu_mode = ${virt_type}", nil},
 		"a section can be named":                              {"[DEFAULT]\nmy_ip = ${libvirt.virt_type}x", nil},
 		"a reference to nothing is refused":                   {"[DEFAULT]\nmy_ip = $myip", []string{"refused line 2: [DEFAULT] my_ip refers to $myip, which is no option of the image: write $$ for a $"}},
+		"a former name can be referred to":                    {"[DEFAULT]\nmy_ip = $libvirt_type\n[libvirt]\ncpu_mode = $num_iscsi_scan_tries\nvirt_type = $libvirt_type", nil},
 		"a section is no option":                              {"[DEFAULT]\nmy_ip = $libvirt", []string{"refused line 2: [DEFAULT] my_ip refers to $libvirt, which is no option of the image: write $$ for a $"}},
 		"a $ that is escaped is no reference":                 {"[DEFAULT]\nmy_ip = $$x\\$y$5", nil},
 		"a password with a $ is not shown":                    {"[neutron]\npassword = abc$def", []string{"refused line 2: [neutron] password refers to a name after a $, which is no option of the image: write $$ for a $"}},
