@@ -53,6 +53,7 @@ type generated struct {
 			Choices              [][]any
 			Default              any
 			Secret               bool
+			Multi                *bool  // as Command adds it
 			DeprecatedForRemoval bool   `json:"deprecated_for_removal"`
 			DeprecatedReason     string `json:"deprecated_reason"`
 		}
@@ -89,9 +90,8 @@ func Parse(r io.Reader) (*Catalogue, error) {
 			if _, found := known[o.Dest]; found || o.Dest == "" {
 				continue // two libraries may list an option: the first counts
 			}
-			_, list := o.Default.([]any)
 			known[o.Dest] = &Option{
-				Type: o.Type, Min: o.Min, Max: o.Max, Choices: choices(o.Choices), Secret: o.Secret, Multi: o.Type == "multi valued" || list && o.Type != "list value",
+				Type: o.Type, Min: o.Min, Max: o.Max, Choices: choices(o.Choices), Secret: o.Secret, Multi: isMulti(o.Multi, o.Type, o.Default),
 				Leaving: o.DeprecatedForRemoval, Reason: firstSentence(o.DeprecatedReason),
 			}
 		}
@@ -106,6 +106,15 @@ func Parse(r io.Reader) (*Catalogue, error) {
 		return nil, fmt.Errorf("oslo-config-generator printed no options")
 	}
 	return c, nil
+}
+
+// isMulti reports whether an option has all the values that it is given. What is said of that counts.
+func isMulti(said *bool, kind string, fallback any) bool {
+	_, list := fallback.([]any)
+	if said != nil {
+		return *said
+	}
+	return kind == "multi valued" || list && kind != "list value"
 }
 
 func sectionOf[T any](sections map[string]map[string]T, section string) map[string]T {

@@ -8,7 +8,8 @@ import (
 )
 
 // Command prints what ParseLog reads, in an image of nova: the generator of oslo.config does
-// not know by itself which namespaces an image has. An image without it says so. The last line
+// not know by itself which namespaces an image has, and does not print whether an option is
+// multi-valued (oslo_config/generator.py, _build_entry). An image without it says so. The last line
 // is End: a log without it breaks off.
 const Command = `type python3 oslo-config-generator >/dev/null 2>&1 || { echo ` + missing + `; echo ` + End + `; exit 0; }
 python3 -W ignore -c 'from importlib import metadata
@@ -16,7 +17,12 @@ found = metadata.entry_points()
 found = found.select(group="oslo.config.opts") if hasattr(found, "select") else found["oslo.config.opts"]
 print("\n".join(sorted({"--namespace=" + point.name for point in found})))' >/tmp/namespaces 2>/dev/null &&
 mapfile -t namespaces </tmp/namespaces &&
-oslo-config-generator --format json "${namespaces[@]}" --output-file /tmp/options >/dev/null &&
+python3 -c 'import sys
+from oslo_config import generator
+if hasattr(generator, "_build_entry"):
+    build = generator._build_entry
+    generator._build_entry = lambda opt, *others: dict(build(opt, *others), multi=opt.multi)
+generator.main(sys.argv[1:])' --format json "${namespaces[@]}" --output-file /tmp/options >/dev/null &&
 cat /tmp/options &&
 printf '\n%s\n' ` + End + `
 `
