@@ -170,6 +170,16 @@ class CheckTest(unittest.TestCase):
         self.assertEqual(self.check("[DEFAULT]\ndash_name = /state/\n", arguments=keep), (0, [], []))
         self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\nworkers = 0\n", arguments=keep)[0], 78)
         self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=keep[:-1] + ("c-?",)), (0, [], []))
+        self.write("host/data/state/a-2/disk", "")
+        self.write("host/data/state/a-3/disk", "")
+        for link, target in (("moved", "/data/up/state"), ("data/up", "../mid/../data"), ("mid", "/data"), ("around", "/around"), ("kept", "/was")):
+            os.symlink(target, os.path.join(self.directory, "host", link))
+        self.write("host/was/1.conf", "[DEFAULT]\ndash_name = /moved\n")
+        moved = ["1.conf line 2: dash_name in [DEFAULT] would leave /moved, which has guests (2)"]
+        self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=keep), (1, [], moved), "symbolic links are those of the host")
+        self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=("--previous", "/kept") + keep[2:]), (1, [], moved))
+        self.write("host/was/1.conf", "[DEFAULT]\ndash_name = /around\n")
+        self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=keep), (0, [], []))
         self.write("host/was/1.conf", "[DEFAULT]\nnonsense\n")
         self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=keep), (0, [], []), "the service cannot read what it has")
         self.assertEqual(self.check("[DEFAULT]\ndash_name = /other\n", arguments=("--previous", "/none") + keep[2:]), (0, [], []), "it has none yet")

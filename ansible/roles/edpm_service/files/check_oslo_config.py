@@ -161,13 +161,13 @@ class Identity(object):
 
     def remember(self, conf):
         """Notes the directories of the configuration that the daemon has now, and how much it keeps there."""
-        if not self.previous or not os.path.isdir(self.root + self.previous):
+        if not self.previous or not os.path.isdir(beneath(self.root, self.previous)):
             return
         try:
-            load(conf, self.root + self.previous)
+            load(conf, beneath(self.root, self.previous))
             for option, what, pattern in self.keep:
                 path = value_of(conf, option_of(option))
-                self.kept[option_of(option)] = (path, what, len(glob.glob(self.root + os.path.join(path, pattern))))
+                self.kept[option_of(option)] = (path, what, len(glob.glob(os.path.join(beneath(self.root, path), pattern))))
         except (cfg.Error, EnvironmentError, UnicodeError):
             pass  # The daemon cannot read it either.
 
@@ -197,6 +197,21 @@ def group_of(section):
 
 def value_of(conf, option):
     return (conf if option[0] == "DEFAULT" else conf[option[0]])[option[1]]
+
+
+def beneath(root, path, most=40):
+    """Returns where a path is that is below a root, with symbolic links as they are for who has the root as /. It follows no more than Linux does."""
+    done, rest = "", path.split("/")
+    while rest:
+        name = rest.pop(0)
+        if name == "..":
+            done = os.path.dirname(done)
+        elif name not in ("", ".") and os.path.islink(root + done + "/" + name) and most:
+            target, most = os.readlink(root + done + "/" + name), most - 1
+            done, rest = "" if target.startswith("/") else done, target.split("/") + rest
+        elif name not in ("", "."):
+            done += "/" + name
+    return root + done
 
 
 def load(conf, directory):
