@@ -458,7 +458,9 @@ var _ = Describe("A node that is created before its role", func() {
 var _ = Describe("Two nodes with one free machine", func() {
 	It("cannot share it, even if both claim it at the same moment", func() {
 		w, operator := newMetal("m0")
-		isClaim := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/baremetalhosts/") && !r.URL.Query().Has("dryRun") }
+		isClaim := func(r *http.Request) bool {
+			return strings.Contains(r.URL.Path, "/baremetalhosts/") && !r.URL.Query().Has("dryRun")
+		}
 		release := w.wire.hold(isClaim)
 		DeferCleanup(release)
 		w.make(MakeNode("a", w.ns).Role("compute").Obj(), MakeNode("b", w.ns).Role("compute").Obj())
