@@ -1,8 +1,10 @@
 package edpm
 
 import (
+	"cmp"
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -11,17 +13,17 @@ import (
 const mostQuestions = 8
 
 // withoutBusy returns the pending targets of a batch whose run interrupts nothing. The others
-// wait, and are looked at again after the first delay of the backoff. Their places are free
-// for other hosts meanwhile.
+// wait, and are looked at again when they say, or after the first delay of the backoff. Their places
+// are free for other hosts meanwhile.
 func (e *Engine) withoutBusy(ctx context.Context, batch []*pendingTarget) []*pendingTarget {
 	busy, idle := e.askBusy(ctx, batch), make([]*pendingTarget, 0, len(batch))
 	for i, o := range batch {
-		if busy[i] == "" {
+		if busy[i].With == "" {
 			idle = append(idle, o)
 			continue
 		}
 		e.mu.Lock()
-		news := e.planner.postponeBusy(o, busy[i], e.Clock.Now().Add(e.Backoff.Base))
+		news := e.planner.postponeBusy(o, busy[i].With, e.Clock.Now().Add(cmp.Or(busy[i].Again, e.Backoff.Base)))
 		e.enqueue(o.Group(), e.Debounce)
 		e.mu.Unlock()
 		if news {
@@ -31,9 +33,17 @@ func (e *Engine) withoutBusy(ctx context.Context, batch []*pendingTarget) []*pen
 	return idle
 }
 
+// Busy is what a host does that a step would interrupt.
+type Busy struct {
+	// With is what it does, empty if it does nothing.
+	With string
+	// Again is when it is worth while to ask again; zero if that is not known.
+	Again time.Duration
+}
+
 // askBusy returns what each of the hosts does that its run would interrupt.
-func (e *Engine) askBusy(ctx context.Context, batch []*pendingTarget) []string {
-	busy, slots := make([]string, len(batch)), make(chan struct{}, mostQuestions)
+func (e *Engine) askBusy(ctx context.Context, batch []*pendingTarget) []Busy {
+	busy, slots := make([]Busy, len(batch)), make(chan struct{}, mostQuestions)
 	var asked sync.WaitGroup
 	for i, o := range batch {
 		if !o.interrupts {
@@ -51,14 +61,14 @@ func (e *Engine) askBusy(ctx context.Context, batch []*pendingTarget) []string {
 
 // busy returns what the host of an owner does that a step would interrupt. One that cannot be
 // read has other reasons to wait.
-func (o owners) busy(ctx context.Context, id ownerID) string {
+func (o owners) busy(ctx context.Context, id ownerID) Busy {
 	kind := o.kinds[id.kind]
 	if kind.Busy == nil {
-		return ""
+		return Busy{}
 	}
 	obj := kind.New()
 	if err := o.reader.Get(ctx, types.NamespacedName{Namespace: id.namespace, Name: id.name}, obj); err != nil {
-		return ""
+		return Busy{}
 	}
 	return kind.Busy(ctx, obj)
 }

@@ -3,6 +3,7 @@ package edpm
 import (
 	"context"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -51,7 +52,7 @@ func TestHostsThatHaveDoneAStepThatInterruptsAreHeld(t *testing.T) {
 func TestABusyHostWaitsAndKeepsNoPlaceFromOthers(t *testing.T) {
 	y, doing := newYard(t), map[string]string{"a": "a migration"}
 	owner := y.owners.kinds[kind]
-	owner.Busy = func(_ context.Context, obj client.Object) string { return doing[obj.GetName()] }
+	owner.Busy = func(_ context.Context, obj client.Object) Busy { return Busy{With: doing[obj.GetName()]} }
 	y.owners.kinds[kind] = owner
 	step := wantedOf("a", nil).Step.Name
 	converge := func(host string, ran bool) State {
@@ -93,7 +94,8 @@ func TestABusyHostWaitsAndKeepsNoPlaceFromOthers(t *testing.T) {
 func TestABusyHostIsLookedAtAgain(t *testing.T) {
 	y, doing := newYard(t), "a migration"
 	owner := y.owners.kinds[kind]
-	owner.Busy = func(context.Context, client.Object) string { return doing }
+	again := time.Duration(0)
+	owner.Busy = func(context.Context, client.Object) Busy { return Busy{doing, again} }
 	y.owners.kinds[kind] = owner
 	ledger := &common.Ledger{Hash: map[string]string{wantedOf("a", nil).Step.Name: "old"}}
 	y.converge(ledger, wantedOf("a", func(t *Target) { t.Step.Interrupts = true }))
@@ -103,7 +105,14 @@ func TestABusyHostIsLookedAtAgain(t *testing.T) {
 	if len(y.all()) > 0 {
 		t.Fatal("nova is asked again at once")
 	}
+	doing, again = "not known yet", time.Second
 	y.clock.SetTime(y.clock.Now().Add(y.Backoff.Base))
+	y.planNow(group1)
+	if len(y.all()) > 0 {
+		t.Fatal("it is not known yet what the host does")
+	}
+	doing = ""
+	y.clock.SetTime(y.clock.Now().Add(time.Second))
 	y.planNow(group1)
 	y.onlyRun()
 }

@@ -28,9 +28,9 @@ type Owner struct {
 	Ledger func(client.Object) *common.Ledger
 	// Host of an object; nil where objects are named like their hosts.
 	Host func(client.Object) string
-	// Busy returns what the host of an object does that a step would interrupt, empty if
-	// nothing is known; nil where steps interrupt nothing.
-	Busy func(context.Context, client.Object) string
+	// Busy returns what the host of an object does that a step would interrupt; nil where steps
+	// interrupt nothing.
+	Busy func(context.Context, client.Object) Busy
 	// HostIndex is a field index of the hosts of the objects, where Host is set.
 	HostIndex string
 }

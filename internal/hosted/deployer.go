@@ -225,9 +225,9 @@ func (d *deployer) setup(ctx context.Context, mgr ctrl.Manager) error {
 
 // busy returns what the host of an object does that its steps would interrupt, unless a person
 // has them do so.
-func (d *deployer) busy(ctx context.Context, obj client.Object) string {
+func (d *deployer) busy(ctx context.Context, obj client.Object) edpm.Busy {
 	if d.Busy == nil || obj.GetAnnotations()[common.IgnoreBusyAnnotation] == "true" {
-		return ""
+		return edpm.Busy{}
 	}
 	return d.Busy(ctx, obj)
 }

@@ -82,7 +82,7 @@ type Service struct {
 	Watch func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error
 	// Busy returns what the host of an object does that a step would interrupt (edpm.Owner),
 	// nil if steps interrupt nothing.
-	Busy func(context.Context, client.Object) string
+	Busy func(context.Context, client.Object) edpm.Busy
 	// Gone is called for an object that no longer exists, nil for nothing.
 	Gone func(types.NamespacedName)
 }

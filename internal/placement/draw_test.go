@@ -190,7 +190,7 @@ func (d *draw) age(pod *corev1.Pod) {
 	switch {
 	case d.maybe(0.15):
 		setReady(pod, corev1.ConditionFalse)
-	case d.maybe(0.07):
+	case d.maybe(0.08):
 		pod.DeletionTimestamp, pod.Finalizers = ptr.To(metav1.Unix(1, 0)), []string{held}
 	case d.maybe(0.07):
 		pod.Spec.NodeName, pod.Status = "", corev1.PodStatus{}

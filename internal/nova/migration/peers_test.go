@@ -62,7 +62,7 @@ func TestCellsAgreeWithTheirComputes(t *testing.T) {
 		for _, c := range now {
 			computes = append(computes, c)
 		}
-		want, othersJoin := settle(computes...), slices.ContainsFunc(computes, func(c *novav1.NovaExternalCompute) bool { return isJoining(c) })
+		want, othersJoin := settle(computes...), slices.ContainsFunc(computes, isJoining)
 		settled, join := cells.peersOf(anchor).settled(anchor, want)
 		if join != othersJoin || !othersJoin && !settled {
 			t.Fatalf("others join: %t, settled: %t; want %t, and settled if no other joins", join, settled, othersJoin)

@@ -207,7 +207,7 @@ func (s *Registration) carry(ctx context.Context, nova *computeservice.Client, s
 func exposed(mode, host string, fresh computeservice.Service) *phase.Halt {
 	switch {
 	case mode == "":
-	case mode == drain.Evacuation && !(fresh.Disabled && fresh.ForcedDown):
+	case mode == drain.Evacuation && (!fresh.Disabled || !fresh.ForcedDown):
 		return phase.Waiting(novav1.EvacuatedCondition, novav1.EvacuatingReason, "Waiting until the service of host %s is disabled and forced down in nova", host)
 	case !fresh.Disabled:
 		return phase.Waiting(novav1.DrainedCondition, novav1.DrainingReason, "Waiting until the service of host %s is disabled in nova, so that it gets no new guests", host)

@@ -2,6 +2,7 @@ package registration
 
 import (
 	"context"
+	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/apply"
+	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
@@ -159,28 +161,31 @@ func isUnseen(observer *computeservice.Observer, api *novav1.Nova) bool {
 }
 
 // Busy returns what the host of a NovaExternalCompute does in nova that a restart of nova-compute
-// would interrupt; empty if nothing, if nova does not know the host, and if nova cannot be asked,
-// which is not to keep anyone from repairing it. The host is the one that the compute shows: a
-// manager that has just been started has not listed the services yet.
-func Busy(ctx context.Context, reader client.Reader, observer *computeservice.Observer, obj client.Object) string {
+// would interrupt: nothing if nova does not know the host, and if nova cannot be asked, which is not
+// to keep anyone from repairing it. The host is the one that the compute shows: a manager that has
+// just been started has not listed the services yet.
+func Busy(ctx context.Context, reader client.Reader, observer *computeservice.Observer, obj client.Object) edpm.Busy {
 	compute := obj.(*novav1.NovaExternalCompute)
 	service := compute.Status.ComputeService
 	if service == nil || service.ForcedDown { // nova-compute does nothing on a host that was off
-		return ""
+		return edpm.Busy{}
 	}
 	_, api, err := findAPI(ctx, reader, compute.Namespace, compute.Spec.CellName)
 	if err != nil || api == nil {
-		return ""
+		return edpm.Busy{}
 	}
 	if isUnseen(observer, api) {
-		return "the operators have just been started, and have not asked nova yet what it does on the host"
+		return edpm.Busy{With: "the operators have just been started, and have not asked nova yet what it does on the host", Again: unseenFor}
 	}
 	nova, err := observer.Client(ctx, client.ObjectKeyFromObject(api))
 	if err != nil {
-		return ""
+		return edpm.Busy{}
 	}
-	return nova.Busy(ctx, service.Host)
+	return edpm.Busy{With: nova.Busy(ctx, service.Host)}
 }
+
+// unseenFor is how long a manager takes to look at a Nova after its start, unless it has much to do.
+const unseenFor = time.Second
 
 // notObserved is the condition of a service whose cell no Nova with an API manages.
 func notObserved(cellName string) *condition.Condition {
