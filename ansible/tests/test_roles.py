@@ -135,6 +135,19 @@ exit 2
 
 
 @realhost.long
+class PackagesTest(realhost.HostTest):
+    """A host that lost its power while dpkg worked takes packages again."""
+
+    def test_an_installation_that_was_interrupted_is_completed(self):
+        self.host("sed '/^$/q' /var/lib/dpkg/status > /var/lib/dpkg/updates/0001")
+        self.assertIn("dpkg was interrupted", self.host("apt-get install --yes bash 2>&1", check=False))
+        result = self.run_playbook("install_os", edpm_packages=["there-is-no-such-package"])
+        self.assertNotEqual(result.code, 0, "the package should be missing")
+        self.assertNotIn("dpkg was interrupted", result.output)
+        self.assertEqual(self.host("ls /var/lib/dpkg/updates"), "")
+
+
+@realhost.long
 class FirewallTest(realhost.HostTest):
     """Tables of others survive whatever is done with ours."""
 
