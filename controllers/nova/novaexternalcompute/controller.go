@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
-	"github.com/edpm-operators/edpm-operators/internal/edpm"
 	"github.com/edpm-operators/edpm-operators/internal/hosted"
 	"github.com/edpm-operators/edpm-operators/internal/identity"
 	"github.com/edpm-operators/edpm-operators/internal/images"
@@ -59,10 +58,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, sha
 	return hosted.Setup(ctx, mgr, shared, hosted.Service{
 		Object: &novav1.NovaExternalCompute{}, Name: "nova", Annotation: novav1.CellAnnotation, Finalizer: novav1.NovaExternalComputeFinalizer,
 		Creator: "nova-computenode", RunnerImage: r.Images.NovaAnsibleEE, Identity: identity.HostCompute,
-		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, EmptySince: registration.EmptySince, Notices: []condition.Type{novav1.EvacuatedCondition, novav1.DrainedCondition}, Reads: reads,
-		Busy: func(ctx context.Context, obj client.Object) edpm.Busy {
-			return registration.Busy(ctx, mgr.GetClient(), r.Services, obj)
-		},
+		Choose: join, Mismatch: mismatch, Refusal: refusal, Gone: r.registrar.Forget, EmptySince: registration.EmptySince, Notices: []condition.Type{novav1.EvacuatedCondition, novav1.DrainedCondition}, Reads: reads, Busy: registration.BusyOf(mgr.GetClient(), r.Services),
 		Bind: r.bind,
 		Watch: func(ctx context.Context, mgr ctrl.Manager, b *builder.Builder) error {
 			return r.watch(ctx, mgr, shared, b)

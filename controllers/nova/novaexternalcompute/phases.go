@@ -46,11 +46,9 @@ func (r *Reconciler) bind(h *hosted.Scope) hosted.Parts {
 	compute, service := h.Object.(*novav1.NovaExternalCompute), r.registrar.Of(h)
 	s := &scope{Scope: h, Reconciler: r, compute: compute, migration: migration.New(h, &r.cells), rollout: rollout.NewHost(compute)}
 	return hosted.Parts{
-		Cell:   compute.Spec.CellName,
-		Always: service.Phases(),
-		Inputs: []phase.Phase{
-			phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate), phase.OptionalOf(condition.DeploymentReadyCondition, service.Hold),
-		},
+		Cell:      compute.Spec.CellName,
+		Always:    service.Phases(),
+		Inputs:    []phase.Phase{phase.Of(novav1.NovaCellReadyCondition, s.lookUpCell, s.migrate), phase.OptionalOf(condition.DeploymentReadyCondition, service.Hold)},
 		Config:    []phase.Func{s.readLayers, s.migration.Join},
 		Images:    func() map[string]images.Component { return s.rollout.Images(r.Images) },
 		Steps:     service.Steps(append(s.migration.Steps(hosted.Step{Step: libvirtStep, Complete: s.libvirt}, hosted.Step{Step: novaStep, Complete: s.nova}), s.rollout.Step())),

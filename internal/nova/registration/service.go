@@ -160,28 +160,30 @@ func isUnseen(observer *computeservice.Observer, api *novav1.Nova) bool {
 	return !observer.Configured(client.ObjectKeyFromObject(api)) && api.Status.Conditions.IsTrue(condition.InputReadyCondition)
 }
 
-// Busy returns what the host of a NovaExternalCompute does in nova that a restart of nova-compute
-// would interrupt: nothing if nova does not know the host, and if nova cannot be asked, which is not
-// to keep anyone from repairing it. The host is the one that the compute shows: a manager that has
-// just been started has not listed the services yet.
-func Busy(ctx context.Context, reader client.Reader, observer *computeservice.Observer, obj client.Object) edpm.Busy {
-	compute := obj.(*novav1.NovaExternalCompute)
-	service := compute.Status.ComputeService
-	if service == nil || service.ForcedDown { // nova-compute does nothing on a host that was off
-		return edpm.Busy{}
+// BusyOf returns what tells what the host of a NovaExternalCompute does in nova that a restart of
+// nova-compute would interrupt: nothing if nova does not know the host, and if nova cannot be asked,
+// which is not to keep anyone from repairing it. The host is the one that the compute shows: a manager
+// that has just been started has not listed the services yet.
+func BusyOf(reader client.Reader, observer *computeservice.Observer) func(context.Context, client.Object) edpm.Busy {
+	return func(ctx context.Context, obj client.Object) edpm.Busy {
+		compute := obj.(*novav1.NovaExternalCompute)
+		service := compute.Status.ComputeService
+		if service == nil || service.ForcedDown { // nova-compute does nothing on a host that was off
+			return edpm.Busy{}
+		}
+		_, api, err := findAPI(ctx, reader, compute.Namespace, compute.Spec.CellName)
+		switch {
+		case err != nil || api == nil:
+			return edpm.Busy{}
+		case isUnseen(observer, api):
+			return edpm.Busy{With: "the operators have just been started, and have not asked nova yet what it does on the host", Again: unseenFor}
+		}
+		nova, err := observer.Client(ctx, client.ObjectKeyFromObject(api))
+		if err != nil {
+			return edpm.Busy{}
+		}
+		return edpm.Busy{With: nova.Busy(ctx, service.Host)}
 	}
-	_, api, err := findAPI(ctx, reader, compute.Namespace, compute.Spec.CellName)
-	if err != nil || api == nil {
-		return edpm.Busy{}
-	}
-	if isUnseen(observer, api) {
-		return edpm.Busy{With: "the operators have just been started, and have not asked nova yet what it does on the host", Again: unseenFor}
-	}
-	nova, err := observer.Client(ctx, client.ObjectKeyFromObject(api))
-	if err != nil {
-		return edpm.Busy{}
-	}
-	return edpm.Busy{With: nova.Busy(ctx, service.Host)}
 }
 
 // unseenFor is how long a manager takes to look at a Nova after its start, unless it has much to do.
