@@ -16,7 +16,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/controllers"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
@@ -121,21 +120,5 @@ var _ = Describe("A Nova with databases of its own", func() {
 			w.calm()
 			Expect(done.times()).To(HaveEach(1))
 		})
-	})
-
-	It("prepares them again, and maps all hosts, once for each token", func() {
-		w := newWorld(func(o *controllers.Options) { o.Images.NovaAPI, o.Images.NovaConductor = "api:1", "conductor:1" })
-		done := startDatabases(w.ns)
-		nova := w.makeNovaWithDatabases()
-		Eventually(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(7)) }).Should(Succeed())
-		annotate(nova, common.RerunAnnotation, "restored")
-		Eventually(func(g Gomega) { g.Expect(prepared(w, g)).To(HaveLen(8)) }).Should(Succeed())
-		w.calm()
-		Expect(done.times()).To(And(HaveLen(15), HaveEach(1), HaveKey(HavePrefix("nova-discover-all-hosts-"))))
-
-		By("taking the token back")
-		change(nova, func(n *novav1.Nova) { delete(n.Annotations, common.RerunAnnotation) })
-		w.calm()
-		Expect(done.times()).To(HaveLen(15))
 	})
 })

@@ -708,7 +708,7 @@ spec:
 			Expect(err).NotTo(HaveOccurred())
 			Expect(api.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch))).To(Succeed())
 		}
-		all := []string{"nova-api-db-sync", "nova-cell0-db-sync", "nova-cell0-mapping", "nova-cell1-db-sync", "nova-cell1-mapping", "nova-cell0-online-migrations", "nova-cell1-online-migrations"}
+		all := []string{"nova-api-db-sync", "nova-cell0-db-sync", "nova-cell0-mapping", "nova-cell1-db-sync", "nova-cell1-mapping", "nova-cell0-online-migrations", "nova-cell1-online-migrations", "nova-discover-all-hosts"}
 		token(nova(), "restored")
 		Eventually(func() []string { return w.ran(mark) }).Should(ConsistOf(all))
 		ready(nova())

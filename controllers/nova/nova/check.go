@@ -68,13 +68,19 @@ func (s *scope) checkUpdate(ctx context.Context) error {
 			return err
 		}
 		status.UpgradeCheck = &novav1.UpgradeCheck{Images: maps.Clone(status.Images), Warnings: warnings}
-		begins := phase.Waiting(novav1.UpgradeCheckReadyCondition, novav1.UpdatingReason, "The new images can be used: the update begins")
+		s.showChecked()
+		begins := phase.Waiting(novav1.UpdateReadyCondition, novav1.UpdatingReason, "The new images can be used: the update begins")
 		begins.After = again
 		return begins
 	}
-	s.Services.Unwatch(client.ObjectKeyFromObject(s.nova))
-	status.Conditions.MarkTrue(novav1.UpgradeCheckReadyCondition, "The new images can be used. Warnings: %s", cmp.Or(status.UpgradeCheck.Warnings, "none"))
+	s.showChecked()
 	return nil
+}
+
+func (s *scope) showChecked() {
+	s.Services.Unwatch(client.ObjectKeyFromObject(s.nova))
+	status := &s.nova.Status
+	status.Conditions.MarkTrue(novav1.UpgradeCheckReadyCondition, "The new images can be used. Warnings: %s", cmp.Or(status.UpgradeCheck.Warnings, "none"))
 }
 
 // check returns the warnings of a check that has passed, and a *phase.Halt for one that has
