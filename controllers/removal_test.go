@@ -295,7 +295,13 @@ var _ = Describe("A compute that nova knows", func() {
 
 	It("has its host look whether it is the one that is up under its name", func() {
 		up(server, "n001")
-		w.make(MakeNode("n001", w.ns).Role("compute").Obj())
+		w.make(MakeNode("n001", w.ns).Role("compute").Deploy(false).Obj())
+		Eventually(func(g Gomega) { // the preparation of a real host takes longer
+			service := get(g, w.compute("n001")).Status.ComputeService
+			g.Expect(service).NotTo(BeNil())
+			g.Expect(service.ComputeID).To(Equal(server.NodeID("n001")))
+		}).Should(Succeed())
+		change(w.node("n001"), func(n *dataplanev1.OpenStackDataPlaneNode) { n.Spec.DeployStrategy.Deploy = nil })
 		w.computesReady("n001")
 		Expect(w.did("n001", "nova")[0].Vars).To(And(HaveKeyWithValue("edpm_nova_in_use", "n001"), HaveKeyWithValue("edpm_nova_compute_id", server.NodeID("n001"))))
 	})
