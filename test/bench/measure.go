@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -130,7 +132,7 @@ func (s *stand) measureAdmission(ctx context.Context, m *standalone.Manager, r *
 		return err
 	}
 	m.Stop()
-	if err := s.removeWebhooks(ctx); err != nil {
+	if err := errors.Join(s.removeWebhooks(ctx), s.awaitNoWebhooks(ctx, r.roles)); err != nil {
 		return err
 	}
 	without, err := s.admit(ctx, r.roles)
@@ -183,6 +185,22 @@ func (s *stand) removeWebhooks(ctx context.Context) error {
 		}
 	}
 	return s.webhooks.Cleanup()
+}
+
+// awaitNoWebhooks waits until the API server has noticed that there are none.
+func (s *stand) awaitNoWebhooks(ctx context.Context, roles int) error {
+	for what, write := range s.admissions(ctx, roles) {
+		if err := until(ctx, 50*time.Millisecond, func() (bool, error) {
+			err := write(0)
+			if apierrors.IsInternalError(err) { // failed calling webhook
+				return false, nil
+			}
+			return true, err
+		}); err != nil {
+			return fmt.Errorf("%s without webhooks: %w", what, err)
+		}
+	}
+	return nil
 }
 
 func (s *stand) startManager(ctx context.Context, logName string) (*standalone.Manager, error) {
