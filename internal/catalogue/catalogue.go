@@ -108,7 +108,8 @@ func Parse(r io.Reader) (*Catalogue, error) {
 	return c, nil
 }
 
-// isMulti reports whether an option has all the values that it is given. What is said of that counts.
+// isMulti reports whether an option takes all the values that it is given: as the image says, or else by
+// its type and default.
 func isMulti(said *bool, kind string, fallback any) bool {
 	_, list := fallback.([]any)
 	if said != nil {

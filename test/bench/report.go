@@ -107,11 +107,11 @@ func rowsOfOne(results []result) []row {
 		{"**the same, over that of the size before**", growth(func(r result) time.Duration { return r.floor.time })},
 		{"Floor / time", func(_ int, r result) string { return r.overFloor() }},
 		{"Necessary writes only / time", func(_ int, r result) string { return r.overNecessary() }},
-		{"Processor time per node: manager", func(_ int, r result) string { return perNode(r.cpu["manager"], r) }},
+		{"CPU time per node: manager", func(_ int, r result) string { return perNode(r.cpu["manager"], r) }},
 		{"**the same, over that of the size before**", growth(func(r result) time.Duration { return r.cpu["manager"] })},
-		{"Processor time per node: all processes", func(_ int, r result) string { return perNode(r.allCPU(), r) }},
+		{"CPU time per node: all processes", func(_ int, r result) string { return perNode(r.allCPU(), r) }},
 		{"**the same, over that of the size before**", growth(result.allCPU)},
-		{"Processor time per node: kube-apiserver and etcd", func(_ int, r result) string { return perNode(r.serverCPU(), r) }},
+		{"CPU time per node: kube-apiserver and etcd", func(_ int, r result) string { return perNode(r.serverCPU(), r) }},
 		{"**the same, over that of the size before**", growth(result.serverCPU)},
 		{"the same, for the floor", func(_ int, r result) string { return perNode(r.floor.cpu, r) }},
 		{"**the same, over that of the size before**", growth(func(r result) time.Duration { return r.floor.cpu })},
@@ -180,13 +180,13 @@ func rowsOfMany(results []result) []row {
 		{"One Job, alone, through Kubernetes and KWOK", func(_ int, r result) string { return seconds(r.oneJob) }},
 		{fmt.Sprintf("%d Jobs at once, without the manager", manyJobs), func(_ int, r result) string { return seconds(r.manyJobs) }},
 		{"Mean time of a Job during the measurement", func(_ int, r result) string { return seconds(r.jobMean) }},
-		{"Processor time: manager", func(_ int, r result) string { return seconds(r.cpu["manager"]) }},
-		{"Processor time: kube-apiserver and etcd", func(_ int, r result) string { return seconds(r.serverCPU()) }},
+		{"CPU time: manager", func(_ int, r result) string { return seconds(r.cpu["manager"]) }},
+		{"CPU time: kube-apiserver and etcd", func(_ int, r result) string { return seconds(r.serverCPU()) }},
 		{"the same, for the floor", func(_ int, r result) string { return seconds(r.floor.cpu) }},
-		{"Processor time: Job controller, scheduler, KWOK", func(_ int, r result) string {
+		{"CPU time: Job controller, scheduler, KWOK", func(_ int, r result) string {
 			return seconds(r.cpu["kube-controller-manager"] + r.cpu["kube-scheduler"] + r.cpu["kwok"])
 		}},
-		{"**Floor / time in processor time**, of all processes", func(_ int, r result) string {
+		{"**Floor / time in CPU time**, of all processes", func(_ int, r result) string {
 			return fmt.Sprintf("**%.2f**", r.floor.cpu.Seconds()/r.allCPU().Seconds())
 		}},
 	}, rowsOfAdmission(results)...)

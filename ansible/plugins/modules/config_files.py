@@ -257,7 +257,7 @@ class Tree(object):
             self.note(path, "made" if made else "owner, group or mode")
 
     def file(self, path, content, values, secret=False, validate=None, stored=False):
-        """Writes a file if it differs, and has the disk store it at once if it is to be."""
+        """Writes a file if it differs. If stored, the file is on the disk afterwards."""
         before = read(path)
         if before != content:
             if not self.module.check_mode:

@@ -251,7 +251,7 @@ const mostTried = 10
 
 // acceptable returns the host to claim: the best one whose claim is not refused in a dry run. A webhook
 // of baremetal-operator judges the whole object, also what was there before, so that a host can refuse
-// every change. The error is what is said of the first of them if all are refused.
+// every change. If all are refused, the error is the refusal of the first.
 func (s *scope) acceptable(ctx context.Context, want wanting, hosts []metal3v1.BareMetalHost) (*metal3v1.BareMetalHost, error) {
 	var refusal error
 	for range mostTried {

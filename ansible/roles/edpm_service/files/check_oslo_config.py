@@ -69,7 +69,7 @@ class Places(iniparser.BaseParser):
         return "%s line %d" % (self.sources.get(name, name), place[1])
 
     def line(self, option, what):
-        """Returns what is to be said of an option."""
+        """Returns the message about an option."""
         place = self.title(self.last[option]) + ": " if option in self.last else ""
         return "%s%s in [%s] %s" % (place, option[1], self.sections.get(option, option[0]), what)
 
@@ -132,7 +132,7 @@ class Complaints(logging.Handler):
             self.found.append((record.args, self.WHAT[record.levelno]))
 
     def of(self, path, namespaces, options):
-        """Returns groups and names of options in a file, and what is said of them."""
+        """Returns the group and name of each option in a file that has a warning, and the warning."""
         self.found = []
         sys.argv = ["oslo-config-validator", "--input-file", path] + [word for name in sorted(namespaces) for word in ("--namespace", name)]
         validator.main()
@@ -146,7 +146,7 @@ class Complaints(logging.Handler):
         return said
 
     def of_unknown(self, name, options):
-        """Returns what is to be said of an option that is not known in the section as it is written."""
+        """Returns the warning for an option that the validator does not find in the section as it is written, empty for none."""
         if name in options.known:
             return "" if options.is_current(name) else self.WHAT[logging.WARNING]
         return "" if name[0] in getattr(validator, "KNOWN_BAD_GROUPS", ()) else self.WHAT[logging.ERROR]
