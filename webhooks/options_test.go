@@ -19,24 +19,29 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
+// storeOptions stores those of the image of computes.
+func (w world) storeOptions() {
+	GinkgoHelper()
+	file, err := os.Open(envtest.File("internal/catalogue/testdata/generated.json"))
+	Expect(err).NotTo(HaveOccurred())
+	defer file.Close()
+	known, err := catalogue.Parse(file)
+	Expect(err).NotTo(HaveOccurred())
+	data, err := known.Encode()
+	Expect(err).NotTo(HaveOccurred())
+	create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: string(w), Name: options.Name(computeImage)}, BinaryData: map[string][]byte{"options": data}})
+}
+
 var _ = Describe("The webhooks of nova, once the options of an image are known,", func() {
 	It("refuse what it cannot read in computes and templates of cells", func() {
 		w := newWorld()
-		file, err := os.Open(envtest.File("internal/catalogue/testdata/generated.json"))
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(file.Close)
-		known, err := catalogue.Parse(file)
-		Expect(err).NotTo(HaveOccurred())
-		data, err := known.Encode()
-		Expect(err).NotTo(HaveOccurred())
-
 		cell := MakeCell("cell1", string(w)).Obj()
 		create(cell)
 		cell.Status.Images = map[string]string{novav1.ComputeComponent: computeImage}
 		Expect(api.Status().Update(ctx, cell)).To(Succeed())
 		const wrong = "[libvirt]\ncpu_mode = host-passthru\n"
 		Expect(api.Create(ctx, w.newCompute("before", "cell1"))).To(Succeed())
-		create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: string(w), Name: options.Name(computeImage)}, BinaryData: map[string][]byte{"options": data}})
+		w.storeOptions()
 
 		Eventually(func() error {
 			compute := w.newCompute("n", "cell1")
@@ -68,14 +73,7 @@ var _ = Describe("The webhooks of nova, once the options of an image are known,"
 var _ = Describe("A control plane, once the options of an image are known,", func() {
 	It("is refused for what its Nova would be refused for", func() {
 		w := newWorld()
-		file, err := os.Open(envtest.File("internal/catalogue/testdata/generated.json"))
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(file.Close)
-		known, err := catalogue.Parse(file)
-		Expect(err).NotTo(HaveOccurred())
-		data, err := known.Encode()
-		Expect(err).NotTo(HaveOccurred())
-		create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: string(w), Name: options.Name(computeImage)}, BinaryData: map[string][]byte{"options": data}})
+		w.storeOptions()
 		nova := with(w, "Nova", `{}`).(*novav1.Nova)
 		nova.Name = openstackv1.NovaName
 		create(nova)

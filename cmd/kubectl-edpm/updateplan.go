@@ -41,20 +41,18 @@ func (u *updateCommand) plan(ctx context.Context, out io.Writer, r *released) er
 
 // steps of the update of a Nova, of those components whose image is replaced: see docs/nova.md#updates.
 func steps(images map[string]string) []string {
+	isReplaced := func(component string) bool { return images[component] != "" }
 	var all []string
-	for _, step := range []struct{ component, what string }{
-		{novav1.APIComponent, "the schema of the API database"},
-		{novav1.ConductorComponent, "conductors, each after the schema of the database of its cell"},
-		{novav1.SchedulerComponent, "the scheduler"},
-		{novav1.MetadataComponent, "metadata services"},
-		{novav1.NoVNCProxyComponent, "console proxies"},
-		{novav1.APIComponent, "the API"},
-		{novav1.ComputeComponent, "computes, one first, then a few at a time"},
-		{novav1.ComputeComponent, "conductors, scheduler and API restart once"},
-	} {
-		if images[step.component] != "" {
-			all = append(all, step.what)
+	if isReplaced(novav1.APIComponent) {
+		all = append(all, "schema of the API database")
+	}
+	for _, step := range novav1.UpdateOrder {
+		if slices.ContainsFunc(step.Components, isReplaced) {
+			all = append(all, step.Name)
 		}
+	}
+	if isReplaced(novav1.ComputeComponent) {
+		all = append(all, "conductors, scheduler and API restart once")
 	}
 	return append(all, "data of all mapped cells is migrated")
 }

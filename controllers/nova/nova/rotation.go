@@ -57,6 +57,11 @@ func (s *scope) unmapped() []rotation.Part {
 	return parts
 }
 
+// inputsOf identifies what the present configuration of a cell is made from.
+func (s *scope) inputsOf(cell *novav1.NovaCell) string {
+	return rotation.Inputs(s.credentials(cell.ShortName()), s.restarts())
+}
+
 // reportRollout is the phase that says who runs the present configuration, in all cells.
 func (s *scope) reportRollout(ctx context.Context) error {
 	var parts []rotation.Part
@@ -64,7 +69,7 @@ func (s *scope) reportRollout(ctx context.Context) error {
 		parts = append(nova.Parts(s.components()), s.unmapped()...)
 	}
 	for _, cell := range s.cells {
-		parts = append(parts, rotation.Cell(cell, rotation.Inputs(s.credentials(cell.ShortName()), s.restarts())))
+		parts = append(parts, rotation.Cell(cell, s.inputsOf(cell)))
 	}
 	return s.secrets.Report(ctx, "", parts...)
 }

@@ -8,7 +8,6 @@ import (
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
-	"github.com/edpm-operators/edpm-operators/internal/nova/rotation"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
@@ -26,17 +25,32 @@ type step struct {
 // https://docs.openstack.org/nova/latest/admin/upgrades.html#rolling-upgrade-process. The
 // schema of a cell is updated by its NovaCell, before its conductor.
 func (s *scope) steps() []step {
-	name := s.nova.Name
-	return []step{
-		{"conductors", s.cellParts(novav1.ConductorComponent, novav1.ConductorName)},
-		{"scheduler", []part{{component: novav1.SchedulerComponent, set: novav1.SchedulerName(name)}}},
-		{"metadata services and console proxies", append(
-			s.cellParts(novav1.MetadataComponent, novav1.MetadataName),
-			s.cellParts(novav1.NoVNCProxyComponent, novav1.NoVNCProxyName)...)},
-		{"API", []part{{component: novav1.APIComponent, set: novav1.APIName(name)}}},
-		// Each cell has its own follow.
-		{"computes", s.cellParts(novav1.ComputeComponent, func(string) string { return "" })},
+	var steps []step
+	for _, o := range novav1.UpdateOrder {
+		next := step{name: o.Name}
+		for _, component := range o.Components {
+			next.parts = append(next.parts, s.parts(component)...)
+		}
+		steps = append(steps, next)
 	}
+	return steps
+}
+
+// parts are those that run a component.
+func (s *scope) parts(component string) []part {
+	switch component {
+	case novav1.SchedulerComponent:
+		return []part{{component: component, set: novav1.SchedulerName(s.nova.Name)}}
+	case novav1.APIComponent:
+		return []part{{component: component, set: novav1.APIName(s.nova.Name)}}
+	}
+	return s.cellParts(component, setOfCell[component])
+}
+
+// setOfCell names the StatefulSet of a component in a cell; of computes each cell has its own follow.
+var setOfCell = map[string]func(cell string) string{
+	novav1.ConductorComponent: novav1.ConductorName, novav1.MetadataComponent: novav1.MetadataName, novav1.NoVNCProxyComponent: novav1.NoVNCProxyName,
+	novav1.ComputeComponent: func(string) string { return "" },
 }
 
 // beginUpdate records what is deployed when an image was replaced by another one. An update
@@ -131,8 +145,7 @@ func (s *scope) restartOnce() *phase.Halt {
 // if all have. That their pods have restarted is for lagging to say.
 func (s *scope) restarting() string {
 	for _, cell := range s.cells {
-		made := rotation.Inputs(s.credentials(cell.ShortName()), s.restarts())
-		if rollout := cell.Status.ConfigRollout; rollout == nil || rollout.Inputs != made {
+		if rollout := cell.Status.ConfigRollout; rollout == nil || rollout.Inputs != s.inputsOf(cell) {
 			return cell.Name
 		}
 	}
