@@ -112,22 +112,23 @@ func (s *stand) storeOptions(ctx context.Context) error {
 	})
 }
 
-// admit times each of the writes, now.
+// admit times each of the writes, now: one of each kind after the other, so that what slows the machine
+// slows all of them.
 func (s *stand) admit(ctx context.Context, roles int) (map[string][]time.Duration, error) {
 	log.Printf("Admission: %d writes of each kind", admissionWrites)
-	out := map[string][]time.Duration{}
-	for what, write := range s.admissions(ctx, roles) {
-		var times []time.Duration
-		for i := range admissionWrites {
+	out, writes := map[string][]time.Duration{}, s.admissions(ctx, roles)
+	for i := range admissionWrites {
+		for what, write := range writes {
 			start := time.Now()
 			if err := write(i); err != nil {
 				return nil, fmt.Errorf("%s: %w", what, err)
 			}
-			times = append(times, time.Since(start))
+			out[what] = append(out[what], time.Since(start))
 		}
-		times = times[admissionWarmUp:]
-		slices.Sort(times)
-		out[what] = times
+	}
+	for what, times := range out {
+		out[what] = times[admissionWarmUp:]
+		slices.Sort(out[what])
 	}
 	return out, nil
 }
