@@ -13,6 +13,7 @@ import (
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
+	"github.com/edpm-operators/edpm-operators/test/e2e/internal/lab"
 )
 
 const (
@@ -34,7 +35,7 @@ var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 	Describe("while a guest runs", rolloutStories)
 	Describe("the guest", Label(vm), guestStories)
 	Describe("the host of a guest", driftStories)
-	if onVM() {
+	if lab.OnVMs() {
 		Describe("a host that is a virtual machine", Label(vm), vmStories)
 	}
 	Describe("computes", faultStories)

@@ -25,7 +25,7 @@ func TestOpenStack(t *testing.T) {
 	lab.SetUpGinkgo()
 	SetDefaultEventuallyPollingInterval(2 * time.Second)
 	suite, reporter := tier.Config()
-	if onVM() {
+	if lab.OnVMs() {
 		suite.LabelFilter = vm
 	}
 	RunSpecs(t, "nova in a real OpenStack", suite, reporter)
@@ -35,7 +35,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster = lab.Fresh(ctx, GinkgoT().TempDir())
 	controller = cluster.Controller()
 	compute = cluster.Compute(0)
-	if onVM() {
+	if lab.OnVMs() {
 		compute = cluster.VM(0)
 	}
 

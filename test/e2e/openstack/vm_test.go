@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"context"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -16,10 +15,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 )
 
-// vm marks the stories that are told with E2E_HOSTS=vm, whose compute is a virtual machine.
+// vm marks the stories that are told on virtual machines.
 const vm = "vm"
-
-func onVM() bool { return os.Getenv("E2E_HOSTS") == vm }
 
 // vmStories have what happens to a host that has a kernel and power of its own. A guest runs.
 func vmStories() {

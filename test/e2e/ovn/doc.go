@@ -8,6 +8,8 @@
 //
 //	sudo E2E_OVN=1 go test ./test/e2e/ovn -timeout 40m
 //
+// With E2E_HOSTS=vm the hosts are virtual machines, whose Open vSwitch is in the kernel.
+//
 // The images of the controller and of OVN's agents are built the first time, which takes
 // some ten minutes: without E2E_OVN=1 the stories are skipped. E2E_KEEP=1 leaves the lab
 // as it is at the end.

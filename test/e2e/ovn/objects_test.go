@@ -2,6 +2,7 @@ package ovn
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -51,8 +52,7 @@ func describeHosts(ctx context.Context) {
 				Services: append(append([]string(nil), dataplanev1.DefaultServices...), "configure-ovs"),
 				NodeTemplate: dataplanev1.NodeSection{
 					AnsibleUser: "cloud-admin", AnsibleSSHPrivateKeySecret: keySecret,
-					// The kernel of the machine may have no datapath.
-					AnsibleVars: &apiextensionsv1.JSON{Raw: []byte(`{"edpm_ovs_datapath_type": "netdev"}`)},
+					AnsibleVars: &apiextensionsv1.JSON{Raw: fmt.Appendf(nil, `{"edpm_ovs_datapath_type": %q}`, datapath())},
 				},
 			},
 		},
@@ -60,6 +60,14 @@ func describeHosts(ctx context.Context) {
 	} {
 		Expect(k8s.Create(ctx, obj)).To(Succeed(), "creating %T %s", obj, obj.GetName())
 	}
+}
+
+// datapath is that of Open vSwitch: the kernel of a virtual machine has one, that of the machine may have none.
+func datapath() string {
+	if lab.OnVMs() {
+		return "system"
+	}
+	return "netdev"
 }
 
 // node is a host as a node of the role. lab-tenant on the host gives Open vSwitch the

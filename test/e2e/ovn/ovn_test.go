@@ -34,10 +34,11 @@ func guestStories() {
 			Eventually(expect.Read(ctx, k8s, ovnController(h))).WithTimeout(15 * time.Minute).Should(expect.Ready())
 			Eventually(expect.Read(ctx, k8s, agent(h))).WithTimeout(5 * time.Minute).Should(expect.Ready())
 		}
-		Eventually(agents).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(Equal([]string{
-			"edpm-compute-0 OVN Controller agent", "edpm-compute-0 OVN Metadata agent",
-			"edpm-compute-1 OVN Controller agent", "edpm-compute-1 OVN Metadata agent",
-		}))
+		Eventually(agents).WithArguments(ctx).WithTimeout(2 * time.Minute).Should(Equal(append(agentsOf(hosts[0]), agentsOf(hosts[1])...)))
+		for _, h := range hosts {
+			Expect(h.Console(ctx, "ovs-appctl dpif/show")).To(ContainSubstring("br-int:"))
+			Expect(h.Console(ctx, "ovs-vsctl get Bridge br-int datapath_type")).To(Equal(datapath()))
+		}
 	}, SpecTimeout(20*time.Minute))
 
 	It("reach each other through Geneve", func(ctx SpecContext) {
@@ -146,11 +147,15 @@ func lifeStories() {
 		private, err := controller.Console(ctx, "ovn-sbctl --bare --columns=name list Chassis_Private | grep -c .")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(private).To(Equal("1"), "rows of Chassis_Private")
-		Expect(agents(ctx)).To(Equal([]string{"edpm-compute-0 OVN Controller agent", "edpm-compute-0 OVN Metadata agent"}))
+		Expect(agents(ctx)).To(Equal(agentsOf(hosts[0])))
+		bridges := "br-tenant" // of the lab
+		if lab.OnVMs() {
+			bridges = ""
+		}
 		left, err := hosts[1].Console(ctx, `ip netns; ls -d /sys/class/net/tap* /sys/class/net/br-int /etc/systemd/system/*ovn* /var/lib/openstack/ovn* 2>/dev/null
 ovs-vsctl list-br; ovs-vsctl get Open_vSwitch . external_ids | grep -o ovn-remote; podman ps --all --quiet`)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(left).To(Equal("br-tenant"), "the bridge of the lab alone")
+		Expect(left).To(Equal(bridges))
 		Eventually(guests[0].active).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal("ACTIVE"))
 	}, SpecTimeout(14*time.Minute))
 
@@ -208,6 +213,11 @@ func agents(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(all)
 	return all, err
+}
+
+// agentsOf are those that a host has.
+func agentsOf(h lab.Host) []string {
+	return []string{h.Name + " OVN Controller agent", h.Name + " OVN Metadata agent"}
 }
 
 // registered returns the hosts of the chassis in the south bound database.

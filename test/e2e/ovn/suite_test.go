@@ -31,6 +31,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	cluster = lab.Fresh(ctx, GinkgoT().TempDir())
 	controller = cluster.Controller()
 	hosts = [2]lab.Host{cluster.Compute(0), cluster.Compute(1)}
+	if lab.OnVMs() {
+		hosts = [2]lab.Host{cluster.VM(0), cluster.VM(1)}
+	}
 
 	By("bringing the lab up with OVN")
 	DeferCleanup(cluster.TakeDown)

@@ -181,6 +181,9 @@ func (l *Lab) Compute(i int) Host {
 	return l.Host(fmt.Sprintf("edpm-compute-%d", i), fmt.Sprintf("192.168.122.%d", 100+i))
 }
 
+// OnVMs reports whether a suite has virtual machines in the place of containers: E2E_HOSTS=vm.
+func OnVMs() bool { return os.Getenv("E2E_HOSTS") == "vm" }
+
 // VM returns the host of a number that is a virtual machine, see "lab up --vms".
 func (l *Lab) VM(i int) Host {
 	return Host{Name: fmt.Sprintf("edpm-vm-%d", i), IP: fmt.Sprintf("192.168.122.%d", 150+i), vm: true, lab: l}
