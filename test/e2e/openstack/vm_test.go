@@ -58,6 +58,7 @@ func vmStories() {
 	}, SpecTimeout(15*time.Minute))
 
 	lossesOfPower()
+	thinVolumeStories()
 
 	It("rolls back a network template that cuts it off, and takes one that does not", func(ctx SpecContext) {
 		before := look(ctx)
