@@ -217,9 +217,9 @@ e2e-openstack: ## Run those with a real OpenStack (root): computes run guests, c
 	E2E_OPENSTACK=1 go test ./test/e2e/openstack ./test/e2e/tempest -count=1 -p 1 -timeout 4h -ginkgo.timeout 4h
 
 .PHONY: e2e-vm
-e2e-vm: ## Run those with a real OpenStack whose compute is a virtual machine (root): reboots, loss of power. Not part of make e2e.
+e2e-vm: ## Run those of OpenStack and OVN whose hosts are virtual machines (root): reboots, loss of power. Not part of make e2e.
 	@hack/install-packages.sh lab test openstack vm
-	E2E_OPENSTACK=1 E2E_HOSTS=vm go test ./test/e2e/openstack -count=1 -timeout 7h -ginkgo.timeout 7h
+	E2E_OPENSTACK=1 E2E_OVN=1 E2E_HOSTS=vm go test ./test/e2e/openstack ./test/e2e/ovn -count=1 -p 1 -timeout 7h -ginkgo.timeout 7h
 
 .PHONY: e2e-ovn
 e2e-ovn: ## Run those with a real OVN and neutron (root): networks and metadata of guests on two hosts. Not part of make e2e.
