@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -41,20 +42,20 @@ grep -rqw --include qemu.conf %[1]d /var/lib/openstack
 test "$(sysctl -n net.ipv4.neigh.default.gc_thresh1 net.ipv4.neigh.default.gc_thresh2 | sort -u)" = %[1]d
 test -z "$(dpkg --audit)" && ping -V | grep -q iputils`
 
-// lossesOfPower has every step of the node and of the compute lose the power of its host while it has files to write.
+// lossesOfPower has every step of the node and of the compute lose the power of its host while it has files to write, at
+// a moment that the seed of the run draws.
 func lossesOfPower() {
-	number := 2000
-	for _, step := range []string{"configure-network", "install-os", "configure-os", "libvirt", "nova"} {
-		for _, after := range []time.Duration{3 * time.Second, 15 * time.Second, atItsEnd} {
-			number++
-			when := fmt.Sprintf("%v after the start", after)
-			if after == atItsEnd {
-				when = "at the end"
-			}
-			It("completes a deployment that lost its power "+when+" of step "+step, func(ctx SpecContext) {
-				losePower(ctx, step, after, number)
-			}, SpecTimeout(40*time.Minute))
+	moments := []time.Duration{3 * time.Second, 15 * time.Second, atItsEnd}
+	draw := rand.New(rand.NewPCG(uint64(GinkgoRandomSeed()), 0))
+	for i, step := range []string{"configure-network", "install-os", "configure-os", "libvirt", "nova"} {
+		after := moments[draw.IntN(len(moments))]
+		when := fmt.Sprintf("%v after the start", after)
+		if after == atItsEnd {
+			when = "at the end"
 		}
+		It("completes a deployment that lost its power "+when+" of step "+step, func(ctx SpecContext) {
+			losePower(ctx, step, after, 2001+i)
+		}, SpecTimeout(40*time.Minute))
 	}
 }
 
