@@ -265,6 +265,44 @@ var _ = Describe("A host that is drained", func() {
 		Expect(server.Guest("a")).To(And(HaveField("Host", "n001"), HaveField("Moves", 1)))
 	})
 
+	It("keeps the guests that would be migrated cold while no other host takes disks, and says so", func() {
+		By("having an earlier version deploy the other host")
+		w.running.end()
+		Expect(api.Status().Patch(ctx, w.compute("n001"), jsonPatch(`{"status":{"coldMigration":null}}`))).To(Succeed())
+		w.running = startManager(w.ns, w.opts)
+		server.Add("n000", fakenova.Guest{Name: "a"})
+		server.Add("n000", fakenova.Guest{Name: "off", State: "stopped"})
+		drain("n000", "cold")
+		const why = "Cold migration from the host is not possible: of the 1 hosts that nova may choose none takes disks. Host n001: an earlier version of the operators has deployed the host. kubectl edpm rerun n001 configures it"
+		drained("n000", "False/GuestsRemain/Error", "Host n000 has guests: 2 that cannot be moved: a 0000", "migrated cold", why)
+		w.quiet()
+		Expect(server.Requests("migrate")).To(BeZero(), "nova would accept it, and nova-compute fail")
+
+		By("moving those that run while they do")
+		drain("n000", "live")
+		drained("n000", "False/GuestsRemain/Error", "1 that cannot be moved: off 0000", why)
+		Expect(server.Guest("a")).To(And(HaveField("Host", "n001"), HaveField("Moves", 1)))
+
+		By("running the steps of the other one again")
+		annotate(w.node("n001"), common.RerunAnnotation, "now")
+		drained("n000", "True/HostEmpty/")
+		Expect(server.Guest("off")).To(And(HaveField("Host", "n001"), HaveField("State", "stopped"), HaveField("Moves", 1)))
+	})
+
+	It("keeps the guests that would be migrated cold while no one knows the key of its host, and says so", func() {
+		w.makePeers(2, 3, "compute")
+		w.hosts.Show("n002", "")
+		server.Run("n002")
+		w.peersReady("n002")
+		server.Add("n002", fakenova.Guest{Name: "a"})
+		drain("n002", "cold")
+		drained("n002", "False/GuestsRemain/Error", "Cold migration from the host is not possible: the key of the host is not known. Set annotation edpm.openstack.org/host-key on OpenStackDataPlaneNode n002")
+		w.hosts.Show("n002", hostKey("n002"))
+		annotate(w.node("n002"), common.HostKeyAnnotation, hostKey("n002"))
+		drained("n002", "True/HostEmpty/")
+		Expect(server.Guest("a").Moves).To(Equal(1))
+	})
+
 	It("is emptied although it does not reach one of the other hosts", func() {
 		w.makePeers(2, 3, "compute")
 		server.Run("n002")

@@ -2,6 +2,8 @@ package controllers_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+	"golang.org/x/crypto/ssh"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -151,13 +154,23 @@ func (w *world) makeRoleOf(role *dataplanev1.OpenStackDataPlaneRole, names ...st
 	w.make(role)
 }
 
-// makePeers is makeMoreNodes for computes that can move guests to one another while these run: it
-// takes addresses. They have to run before they are awaited.
+// makePeers is makeMoreNodes for computes that can move guests to one another: it takes addresses,
+// and for those that are shut off host keys. They have to run before they are awaited.
 func (w *world) makePeers(first, n int, role string) {
 	GinkgoHelper()
 	for i, name := range nodeNames(n)[first:] {
+		w.hosts.Show(name, hostKey(name))
 		w.make(MakeNode(name, w.ns).Role(role).Host(fmt.Sprintf("10.0.0.%d", first+i+1)).Obj())
 	}
+}
+
+// hostKey is a public key that only the host of a name has.
+func hostKey(host string) string {
+	GinkgoHelper()
+	seed := sha256.Sum256([]byte(host))
+	key, err := ssh.NewPublicKey(ed25519.NewKeyFromSeed(seed[:]).Public())
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
 // peersReady waits until computes are Ready, and can move guests.

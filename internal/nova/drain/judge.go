@@ -26,8 +26,8 @@ const (
 // coldMigration is the kind of migrations that are confirmed in the end.
 const coldMigration = "migration"
 
-// immobile is what keeps a guest whose host cannot live-migrate any.
-const immobile = "cannot be migrated while it runs"
+// immobile is what keeps a guest whose host cannot have any moved by a call.
+var immobile = map[Call]string{LiveMigrate: "cannot be migrated while it runs", Migrate: "cannot be migrated cold"}
 
 // Evacuation is the mode for a host that is off: guests are made again elsewhere.
 const Evacuation = computeservice.Evacuation
@@ -38,8 +38,8 @@ type Host struct {
 	// Mode as in validate.Drain, or Evacuation; empty to only complete what an earlier drain has
 	// begun.
 	Mode string
-	// Immobile is why guests cannot be migrated while they run; empty if they can.
-	Immobile string
+	// Obstacles are why no guest of the host can be moved by a call; empty for one that nova can try.
+	Obstacles map[Call]string
 	// Parallel is how many guests are moved at a time.
 	Parallel   int
 	Guests     []computeservice.Guest
@@ -194,8 +194,8 @@ func (h Host) judge(g computeservice.Guest) Verdict {
 	switch {
 	case obstacle != "":
 		return blocked(g, "%s", obstacle)
-	case call == LiveMigrate && h.Immobile != "":
-		return blocked(g, immobile)
+	case h.Obstacles[call] != "":
+		return blocked(g, "%s", immobile[call])
 	}
 	return h.due(Verdict{Guest: g, State: Waiting, Call: call})
 }

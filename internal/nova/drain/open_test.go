@@ -54,20 +54,39 @@ func TestEvacuationsThatStandStillAreNamed(t *testing.T) {
 	}
 }
 
-func TestGuestsThatCannotBeMovedWhileTheyRunAreKeptAndTheOthersMoved(t *testing.T) {
+func TestGuestsThatTheHostCannotHaveMovedAreKeptAndTheOthersMoved(t *testing.T) {
 	stopped := guest("stopped", "")
 	stopped.ID, stopped.Name = "o", "off"
-	h := Host{Name: "h", Mode: validate.DrainLive, Immobile: "It is not configured.", Guests: []computeservice.Guest{guest("active", ""), stopped}, Now: now}
-	verdicts := Judge(h)
-	want := []Verdict{{Guest: guest("active", ""), State: Blocked, Text: immobile}, {Guest: stopped, State: Waiting, Call: Migrate}}
-	if diff := cmp.Diff(want, verdicts); diff != "" {
-		t.Errorf("verdicts (-want +got):\n%s", diff)
+	const noLive, noCold = "Live migration is not configured.", "Cold migration is not configured."
+	kept := func(g computeservice.Guest, text string) Verdict {
+		return Verdict{Guest: g, State: Blocked, Text: text}
 	}
-	text := "Host h has guests: 1 waiting, 1 that cannot be moved: guest g cannot be migrated while it runs. It is not configured."
-	if diff := cmp.Diff(text, Summarize(h, verdicts).Text); diff != "" {
-		t.Errorf("message (-want +got):\n%s", diff)
-	}
-	if h.Mode = validate.DrainCold; Judge(h)[0].Call != Migrate {
-		t.Error("guests should be moved cold, which does not need it")
+	moved := func(g computeservice.Guest, call Call) Verdict { return Verdict{Guest: g, State: Waiting, Call: call} }
+	running := guest("active", "")
+	for title, c := range map[string]struct {
+		mode      string
+		obstacles map[Call]string
+		want      []Verdict
+		text      string
+	}{
+		"nothing keeps them": {validate.DrainLive, map[Call]string{LiveMigrate: "", Migrate: ""}, []Verdict{moved(running, LiveMigrate), moved(stopped, Migrate)}, "2 waiting"},
+		"live migration is not possible": {validate.DrainLive, map[Call]string{LiveMigrate: noLive}, []Verdict{kept(running, "cannot be migrated while it runs"), moved(stopped, Migrate)},
+			"1 waiting, 1 that cannot be moved: guest g cannot be migrated while it runs. " + noLive},
+		"cold migration is not possible": {validate.DrainLive, map[Call]string{Migrate: noCold}, []Verdict{moved(running, LiveMigrate), kept(stopped, "cannot be migrated cold")},
+			"1 waiting, 1 that cannot be moved: off o cannot be migrated cold. " + noCold},
+		"neither is possible": {validate.DrainLive, map[Call]string{LiveMigrate: noLive, Migrate: noCold}, []Verdict{kept(running, "cannot be migrated while it runs"), kept(stopped, "cannot be migrated cold")},
+			"2 that cannot be moved: guest g cannot be migrated while it runs; off o cannot be migrated cold. " + noLive + ". " + noCold},
+		"all are to be migrated cold, and cannot be": {validate.DrainCold, map[Call]string{Migrate: noCold}, []Verdict{kept(running, "cannot be migrated cold"), kept(stopped, "cannot be migrated cold")},
+			"2 that cannot be moved: guest g cannot be migrated cold; off o cannot be migrated cold. " + noCold},
+		"all are migrated cold, which needs no live migration": {validate.DrainCold, map[Call]string{LiveMigrate: noLive}, []Verdict{moved(running, Migrate), moved(stopped, Migrate)}, "2 waiting"},
+	} {
+		h := Host{Name: "h", Mode: c.mode, Obstacles: c.obstacles, Guests: []computeservice.Guest{running, stopped}, Now: now}
+		verdicts := Judge(h)
+		if diff := cmp.Diff(c.want, verdicts); diff != "" {
+			t.Errorf("%s: verdicts (-want +got):\n%s", title, diff)
+		}
+		if diff := cmp.Diff("Host h has guests: "+c.text, Summarize(h, verdicts).Text); diff != "" {
+			t.Errorf("%s: message (-want +got):\n%s", title, diff)
+		}
 	}
 }

@@ -87,11 +87,18 @@ func text(h Host, verdicts []Verdict, n map[State]int) string {
 	if remaining := n[Blocked] + n[Failed]; remaining > 0 {
 		parts = append(parts, fmt.Sprintf("%d that cannot be moved: %s", remaining, list(verdicts)))
 	}
-	summary := fmt.Sprintf("Host %s has guests: %s", h.Name, strings.Join(parts, ", "))
-	if slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Text == immobile }) {
-		summary += ". " + h.Immobile
+	return fmt.Sprintf("Host %s has guests: %s%s", h.Name, strings.Join(parts, ", "), h.obstacles(verdicts))
+}
+
+// obstacles are those of the host that keep guests.
+func (h Host) obstacles(verdicts []Verdict) string {
+	text := ""
+	for _, call := range []Call{LiveMigrate, Migrate} {
+		if slices.ContainsFunc(verdicts, func(v Verdict) bool { return v.Text == immobile[call] }) {
+			text += ". " + h.Obstacles[call]
+		}
 	}
-	return summary
+	return text
 }
 
 // list names guests that cannot be moved.

@@ -76,15 +76,29 @@ func (m *Migration) noteKey() {
 // are; empty if they are copied to all.
 func (m *Migration) notCopied(of, copying int) string {
 	const not = ". Cold migration and resize to other hosts are not configured: "
-	switch {
-	case m.compute.Status.ColdMigration == nil:
-		return fmt.Sprintf(not+"an earlier version of the operators has deployed the host. kubectl edpm rerun %s configures them", m.compute.Spec.DataplaneNodeName)
-	case hostKeyOf(m.compute) == "":
-		return fmt.Sprintf(not+"the key of the host is not known. Set annotation %s on OpenStackDataPlaneNode %s", common.HostKeyAnnotation, m.compute.Spec.DataplaneNodeName)
+	switch why := WhyNotCopied(m.compute); {
+	case why != "":
+		return not + why
 	case m.keys == nil:
 		return fmt.Sprintf(not+"see condition %s of NovaCell %s", novav1.MigrationKeyReadyCondition, m.compute.Spec.CellName)
 	case copying < of:
 		return fmt.Sprintf(". Cold migration and resize are configured on %d of them only", copying)
+	}
+	return ""
+}
+
+// WhyNotCopied returns why disks of guests are not copied from and to the host of a compute, and what
+// helps; empty if they are, as far as its status says.
+func WhyNotCopied(compute *novav1.NovaExternalCompute) string {
+	status, node := &compute.Status, compute.Spec.DataplaneNodeName
+	switch {
+	case status.ColdMigration == nil:
+		return fmt.Sprintf("an earlier version of the operators has deployed the host. kubectl edpm rerun %s configures it", node)
+	case hostKeyOf(compute) == "":
+		return fmt.Sprintf("the key of the host is not known. Set annotation %s on OpenStackDataPlaneNode %s", common.HostKeyAnnotation, node)
+	case !IsConfigured(compute) || status.ColdMigration.KeyFingerprint == "":
+		return fmt.Sprintf("step %s has not given the host the key of its cell. See conditions %s of NovaCell %s and %s of NovaExternalCompute %s",
+			peersStep.Name, novav1.MigrationKeyReadyCondition, compute.Spec.CellName, novav1.LiveMigrationReadyCondition, compute.Name)
 	}
 	return ""
 }

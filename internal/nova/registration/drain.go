@@ -180,7 +180,7 @@ func (s *Registration) carry(ctx context.Context, nova *computeservice.Client, s
 	if halt := exposed(mode, h.Name, fresh); halt != nil {
 		return drain.Outcome{}, halt
 	}
-	if h.Immobile, err = s.immobile(ctx, mode); err != nil {
+	if h.Obstacles, err = s.obstacles(ctx, mode); err != nil {
 		return drain.Outcome{}, err
 	}
 	verdicts := drain.Judge(h)
