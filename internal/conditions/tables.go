@@ -172,6 +172,7 @@ var tables = []Table{
 				novaServiceDown.withMeaning("the nova-compute of the host is down, without which nova moves no guest").withRemedy("see the condition `ComputeServiceReady`; if the host is off, [have its guests evacuated](how-to/evacuate.md)"),
 				novaServiceNotReported, novaServiceConflict, novaHostEmpty, novaGuestsStopped).
 			withReasons(unobserved...),
+		novaMigrationsProgressing.withReasons(novaMigrationsStuck),
 		novaNovaCellReady.withReasons(novaCellMissing, novaCellNotReady, novaCellZero, commonSecretForbidden, commonSecretLimit),
 		hostedDataPlaneNodeReady.withTable(hosted),
 		serviceConfigReady.withMeaning("`customServiceConfig`, further files and the templates of the cell are valid; warnings are in the message").withTable(hosted).withReasons(ofTexts...),

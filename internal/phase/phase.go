@@ -38,10 +38,10 @@ func InformationalOf(t condition.Type, funcs ...Func) Phase {
 	return Phase{condition: t, informational: true, funcs: funcs}
 }
 
-// NoticeOf is the phase of a condition that an object has only while a function of another
-// phase sets it, and that does not decide whether the object is Ready.
-func NoticeOf(t condition.Type) Phase {
-	return Phase{condition: t, optional: true, informational: true}
+// NoticeOf is the phase of a condition that an object has only while a function sets it, of this
+// phase or of another one, and that does not decide whether the object is Ready.
+func NoticeOf(t condition.Type, funcs ...Func) Phase {
+	return Phase{condition: t, optional: true, informational: true, funcs: funcs}
 }
 
 // Deleting returns the phases of an object that is being deleted: the functions belong to

@@ -198,6 +198,11 @@ func (s *Server) Resize(from, to string) (complete func()) {
 	return s.migrateForOther(from, to, "resize", "migrating", "finished")
 }
 
+// MigrateCold has a guest of a host migrated cold by another user, who has not confirmed that.
+func (s *Server) MigrateCold(from, to string) (confirm func()) {
+	return s.migrateForOther(from, to, "migration", "finished", "confirmed")
+}
+
 // Move has a guest of a host moved by another user. The returned function completes that.
 func (s *Server) Move(name string) (complete func()) {
 	return s.migrateForOther(name, "elsewhere", "live-migration", "running", "completed")

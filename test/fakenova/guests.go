@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"time"
 )
@@ -346,14 +347,14 @@ func (s *Server) listMigrations(w http.ResponseWriter, r *http.Request) {
 	s.proceed()
 	query := r.URL.Query()
 	for key := range query { // additionalProperties is false as of 2.59
-		if !slices.Contains([]string{"host", "limit"}, key) {
+		if !slices.Contains([]string{"host", "status", "migration_type", "limit"}, key) {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
 	}
 	all := []any{}
 	for _, m := range slices.Backward(s.migrations) { // the newest comes first
-		if host := query.Get("host"); (m.source == host || m.target == host) && s.fault != CellDown {
+		if s.fault != CellDown && m.matches(query) {
 			all = append(all, map[string]any{
 				"uuid": m.id, "instance_uuid": m.guest, "source_compute": m.source, "dest_compute": m.target, "migration_type": m.kind, "status": m.status,
 				"user_id": m.user, "created_at": m.created.Format(microseconds), "updated_at": m.updated.Format(microseconds),
@@ -361,6 +362,15 @@ func (s *Server) listMigrations(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	reply(w, http.StatusOK, map[string]any{"migrations": all})
+}
+
+// matches reports whether a migration is what a list is asked for: one status at a time
+// (nova/api/openstack/compute/migrations.py).
+func (m *migration) matches(query url.Values) bool {
+	is := func(key string, values ...string) bool {
+		return !query.Has(key) || slices.Contains(values, query.Get(key))
+	}
+	return is("host", m.source, m.target) && is("status", m.status) && is("migration_type", m.kind)
 }
 
 const microseconds = "2006-01-02T15:04:05.000000"

@@ -65,6 +65,11 @@ const (
 	// from it that have not ended. Present only while the host is
 	// [fenced](how-to/evacuate.md), and until nova uses it again.
 	EvacuatedCondition condition.Type = "Evacuated"
+	// MigrationsProgressingCondition : migrations from and to the host make progress, whoever has
+	// asked for them. Present only while [one of them does
+	// not](runbooks/EDPMGuestsStuck.md#migrations-that-stand-still), and the host is neither
+	// drained nor fenced. It does not decide whether the compute is Ready.
+	MigrationsProgressingCondition condition.Type = "MigrationsProgressing"
 	// MigrationCAReadyCondition : the authority that signs the certificates of computes for
 	// [live migration](how-to/live-migration.md) can be used. It does not decide whether the
 	// cell is Ready.
@@ -290,6 +295,10 @@ const (
 	// guests that are on the host are shut off. Remedy: nothing; start the guests after the
 	// drain.
 	GuestsStoppedReason condition.Reason = "GuestsStopped"
+	// MigrationsStuckReason : nothing has changed of a migration from or to the host for an hour, or
+	// a cold migration was not confirmed for so long; the message names the guest. Remedy: see
+	// [migrations that stand still](runbooks/EDPMGuestsStuck.md#migrations-that-stand-still).
+	MigrationsStuckReason condition.Reason = "MigrationsStuck"
 	// HostNotMappedReason : the host is not mapped to its cell yet. Remedy: nothing; if it
 	// stays so, see the condition `NovaComputeServicesReady` of the Nova.
 	HostNotMappedReason condition.Reason = "HostNotMapped"

@@ -97,8 +97,12 @@ func (m Migration) IsOpen() bool {
 	return true
 }
 
-// Evacuation is the kind of migrations from hosts that are down.
-const Evacuation = "evacuation"
+// Kinds of migrations: Evacuation of those from hosts that are down, ColdMigration of those that
+// administrators ask for and that are confirmed in the end, as those of kind resize are.
+const (
+	Evacuation    = "evacuation"
+	ColdMigration = "migration"
+)
 
 // Leaves reports whether the migration has taken, or is about to take, its guest off a host that
 // was down, and nova-compute has not removed what is left of it there: at its start it does
@@ -111,13 +115,18 @@ func (m Migration) Leaves(host string) bool {
 func (c *Client) Migrations(ctx context.Context, host string) ([]Migration, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.observer.opts.Timeout)
 	defer cancel()
-	page, err := migrations.List(c.api.compute, migrations.ListOpts{Host: &host, Limit: ptr.To(mostMigrations)}).AllPages(ctx)
+	return c.api.migrations(ctx, migrations.ListOpts{Host: &host, Limit: ptr.To(mostMigrations)})
+}
+
+// migrations returns a list of migrations, the newest first.
+func (a *api) migrations(ctx context.Context, opts migrations.ListOpts) ([]Migration, error) {
+	page, err := migrations.List(a.compute, opts).AllPages(ctx)
 	if err != nil {
-		return nil, c.api.trouble(nova, err)
+		return nil, a.trouble(nova, err)
 	}
 	found, err := migrations.ExtractMigrations(page)
 	if err != nil {
-		return nil, c.api.trouble(nova, err)
+		return nil, a.trouble(nova, err)
 	}
 	var all []Migration
 	for i := range found {
@@ -131,7 +140,7 @@ func (c *Client) Migrations(ctx context.Context, host string) ([]Migration, erro
 		}
 		all = append(all, Migration{
 			ID: m.UUID, Guest: m.InstanceID, Source: m.SourceCompute, Target: m.DestCompute, Kind: m.MigrationType, Status: m.Status,
-			Ours: m.UserID != "" && m.UserID == c.api.user, Changed: changed.UTC(),
+			Ours: m.UserID != "" && m.UserID == a.user, Changed: changed.UTC(),
 		})
 	}
 	return all, nil

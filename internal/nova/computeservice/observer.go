@@ -359,6 +359,7 @@ type answer struct {
 	services  map[string]Service // by host
 	unreached map[string]bool    // hosts of which it knows nothing now
 	mapped    map[string]string  // by id; nil if it was not asked
+	standing  []Migration        // nil if it was not asked, or did not answer
 }
 
 func (o *Observer) answer(ctx context.Context, c *novaState, access Access, client **api) (answer, error) {
@@ -389,10 +390,31 @@ func (o *Observer) answer(ctx context.Context, c *novaState, access Access, clie
 	if unsure {
 		found.mapped, err = (*client).mapped(ctx)
 	}
-	if err == nil && len(unreached) > 0 {
+	switch {
+	case err != nil:
+	case len(unreached) > 0:
 		err = (*client).noDatabase(unreached)
+	default:
+		found.standing = o.askForStanding(ctx, c, *client)
 	}
 	return found, err
+}
+
+// askForStanding asks a Nova for migrations that stand still, unless it is too early. What is wrong
+// with nova is in the list of services; what is wrong with migrations only, a drain says.
+func (o *Observer) askForStanding(ctx context.Context, c *novaState, client *api) []Migration {
+	now := time.Now()
+	o.mu.Lock()
+	isDue := c.standing.isDue(o.opts, now)
+	o.mu.Unlock()
+	if !isDue {
+		return nil
+	}
+	found, err := client.standing(ctx, now)
+	if err != nil {
+		return nil
+	}
+	return found
 }
 
 // View is what is known of a compute.

@@ -27,6 +27,7 @@ type novaState struct {
 
 	asked    bool
 	services map[string]Service // by host
+	standing standing
 	// unreached are hosts in cells that nova did not reach the last time.
 	unreached map[string]bool
 	// mapped are the ids of services whose hosts are known to be mapped, with those of their
@@ -54,6 +55,7 @@ type novaState struct {
 func (c *novaState) reset() {
 	c.stop, c.api, c.asked, c.services, c.unreached, c.mapped, c.trouble, c.failures = nil, nil, false, nil, nil, map[string]string{}, nil, 0
 	c.byService, c.round, c.rounds = map[string]bool{}, nil, 0
+	c.standing = standing{}
 }
 
 // pollSoon makes nova be asked soon.
@@ -155,13 +157,15 @@ func (c *novaState) note(found answer, err error, now time.Time) []Name {
 	if c.trouble == nil {
 		c.plan(now)
 	}
+	moving := c.standing.keep(found.standing)
 	var concerned []Name
 	for name, s := range c.subjects {
-		changed := !c.view(s).equal(before[name])
+		view := c.view(s)
+		changed := !view.equal(before[name])
 		if changed {
 			c.changed = now
 		}
-		if _, followed := c.followed[name]; changed || followed {
+		if _, followed := c.followed[name]; changed || followed || moving[view.Service.Host] {
 			concerned = append(concerned, name)
 		}
 	}

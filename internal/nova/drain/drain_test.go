@@ -74,6 +74,8 @@ func TestEachGuestIsJudgedByWhatNovaReports(t *testing.T) {
 		"one whose migration has just begun is left alone": {live, guest("active", ""), migrations{migrated("live-migration", "accepted", true, 0)}, nil, Verdict{State: Moving}},
 		"one whose migration stands still needs a person": {live, guest("active", "migrating"), migrations{migrated("live-migration", "running", true, 2*time.Hour)}, nil,
 			Verdict{State: Blocked, Stuck: true, Text: "has a migration that is running since 2026-01-02T01:04:05Z: see the log of nova-compute on h, and openstack server migration abort"}},
+		"one whose cold migration stands still needs a person": {cold, guest("active", "resize_migrating"), migrations{migrated("migration", "migrating", true, 2*time.Hour)}, nil,
+			Verdict{State: Blocked, Stuck: true, Text: "has a migration that is migrating since 2026-01-02T01:04:05Z: see the logs of nova-compute on h and other, and openstack server set --state"}},
 		"one whose migration is queued waits for the others": {live, guest("active", "migrating"), migrations{migrated("live-migration", "queued", true, 2*time.Hour)}, nil, Verdict{State: Moving}},
 		"one that came back is moved again":                  {live, guest("active", ""), migrations{migrated("live-migration", "completed", true, time.Second)}, nil, Verdict{State: Waiting, Call: LiveMigrate}},
 		"one that failed a moment ago is tried later": {live, guest("active", ""), migrations{migrated("live-migration", "error", true, 10*time.Second)}, nil,

@@ -17,14 +17,7 @@ const (
 	backoffMax  = 30 * time.Minute
 	// relevantFor is how long a failed migration counts.
 	relevantFor = 2 * time.Hour
-	// stuckAfter is how long nothing changes of a guest or a migration before a person has
-	// to look at it. nova notes the progress of live migrations every few seconds, but not
-	// that of disks that cold migrations copy.
-	stuckAfter = time.Hour
 )
-
-// coldMigration is the kind of migrations that are confirmed in the end.
-const coldMigration = "migration"
 
 // immobile is what keeps a guest whose host cannot have any moved by a call.
 var immobile = map[Call]string{LiveMigrate: "cannot be migrated while it runs", Migrate: "cannot be migrated cold"}
@@ -136,7 +129,7 @@ func Judge(h Host) []Verdict {
 func (h Host) concerns(m computeservice.Migration) bool {
 	switch h.Mode {
 	case "":
-		return m.Ours && m.Kind == coldMigration
+		return m.Ours && m.Kind == computeservice.ColdMigration
 	case Evacuation:
 		return m.Kind == Evacuation && m.Source == h.Name
 	}
@@ -154,7 +147,7 @@ func attempts(v Verdict) int {
 // inMigration judges a guest whose migration has not ended.
 func (h Host) inMigration(g computeservice.Guest, m computeservice.Migration) Verdict {
 	v := Verdict{Guest: g, State: Moving}
-	confirmable := m.Status == "finished" && m.Source == h.Name && m.Kind == coldMigration && m.Ours
+	confirmable := m.Status == "finished" && m.Source == h.Name && m.Kind == computeservice.ColdMigration && m.Ours
 	note, hasNote := h.Notes[m.ID]
 	switch {
 	case confirmable && hasNote && h.Now.Before(retry(note.Attempts, note.At)):
@@ -163,12 +156,22 @@ func (h Host) inMigration(g computeservice.Guest, m computeservice.Migration) Ve
 		v.Call = Confirm
 	case m.Status == "finished":
 		return blocked(g, "%s", unconfirmed(m))
-	case h.Now.Sub(m.Changed) > stuckAfter && m.Kind == Evacuation:
-		return stuck(g, "has an evacuation that is %s since %s: see the log of nova-compute on %s, and of the conductor", m.Status, stamp(m.Changed), targetOf(m))
-	case h.Now.Sub(m.Changed) > stuckAfter && m.Status != "queued":
-		return stuck(g, "has a migration that is %s since %s: see the log of nova-compute on %s, and openstack server migration abort", m.Status, stamp(m.Changed), m.Source)
+	case m.StandsStill(h.Now):
+		return standsStill(g, m)
 	}
 	return v
+}
+
+// standsStill judges a guest whose migration stands still. Only a live one can be aborted.
+func standsStill(g computeservice.Guest, m computeservice.Migration) Verdict {
+	since := fmt.Sprintf("that is %s since %s", m.Status, stamp(m.Changed))
+	switch m.Kind {
+	case Evacuation:
+		return stuck(g, "has an evacuation %s: see the log of nova-compute on %s, and of the conductor", since, targetOf(m))
+	case "live-migration":
+		return stuck(g, "has a migration %s: see the log of nova-compute on %s, and openstack server migration abort", since, m.Source)
+	}
+	return stuck(g, "has a migration %s: see the logs of nova-compute on %s and %s, and openstack server set --state", since, m.Source, targetOf(m))
 }
 
 func unconfirmed(m computeservice.Migration) string {
@@ -202,7 +205,7 @@ func (h Host) judge(g computeservice.Guest) Verdict {
 
 // inTask judges a guest with which nova does something.
 func (h Host) inTask(g computeservice.Guest) Verdict {
-	if h.Now.Sub(g.Updated) > stuckAfter {
+	if h.Now.Sub(g.Updated) > computeservice.StuckAfter {
 		return stuck(g, "is in task %s since %s: see the log of nova-compute, and openstack server set --state", g.Task, stamp(g.Updated))
 	}
 	switch g.Task {

@@ -40,9 +40,9 @@ type Registration struct {
 	fences  *fences
 	// before is the last run of step nova before this reconciliation.
 	before common.RunRecord
-	// previous is what the compute showed of its drain before, and previousFence of its
-	// evacuation; nil for nothing.
-	previous, previousFence *condition.Condition
+	// previous is what the compute showed of its drain before, previousFence of its evacuation, and
+	// previousStanding of migrations that stand still; nil for nothing.
+	previous, previousFence, previousStanding *condition.Condition
 	// previousLive is what it showed of its live migrations.
 	previousLive *condition.Condition
 	// mayReturn reports whether the steps of a host that was off are run, and evacuees are the
@@ -70,7 +70,7 @@ func (r *Registrar) Of(s *hosted.Scope) *Registration {
 	conditions := compute.Status.Conditions
 	reg := &Registration{Scope: s, compute: compute, drains: r.drains, turns: r.turns, fences: r.fences,
 		previous: conditions.Get(novav1.DrainedCondition).DeepCopy(), previousFence: conditions.Get(novav1.EvacuatedCondition).DeepCopy(),
-		previousLive: conditions.Get(novav1.LiveMigrationReadyCondition).DeepCopy()}
+		previousLive: conditions.Get(novav1.LiveMigrationReadyCondition).DeepCopy(), previousStanding: conditions.Get(novav1.MigrationsProgressingCondition).DeepCopy()}
 	reg.service = service{
 		reader: s, observer: r.observer, name: computeservice.Name{NamespacedName: client.ObjectKeyFromObject(compute)}, cellName: compute.Spec.CellName,
 		status: &compute.Status.ComputeService, findRival: reg.findConflict, warn: s.Warn, toDisable: reg.disableReason, drainedFor: reg.drainedFor, words: onHost,
@@ -92,7 +92,7 @@ func (r *Registrar) Forget(compute types.NamespacedName) {
 // its name in nova.
 func (s *Registration) Phases() []phase.Phase {
 	return []phase.Phase{
-		phase.OptionalOf(novav1.ComputeServiceReadyCondition, s.ifNamed(s.Observe)),
+		phase.OptionalOf(novav1.ComputeServiceReadyCondition, s.ifNamed(s.Observe)), phase.NoticeOf(novav1.MigrationsProgressingCondition, s.ifNamed(s.ShowStanding)),
 		phase.OptionalOf(novav1.EvacuatedCondition, s.ifNamed(s.Evacuate)), phase.OptionalOf(novav1.DrainedCondition, s.ifNamed(s.MoveGuests)),
 	}
 }
@@ -119,10 +119,10 @@ func (s *Registration) Observe(ctx context.Context) error {
 	return nil
 }
 
-// keep keeps what the compute shows of its drain and its evacuation although this reconciliation ends
-// before it looks at them: what a drain has begun is completed only while the compute shows it.
+// keep keeps what the compute shows of its guests although this reconciliation ends before it looks at
+// them: what a drain has begun is completed only while the compute shows it.
 func (s *Registration) keep() {
-	for _, shown := range []*condition.Condition{s.previous, s.previousFence} {
+	for _, shown := range []*condition.Condition{s.previous, s.previousFence, s.previousStanding} {
 		if shown != nil {
 			s.compute.Status.Conditions.Set(shown)
 		}
