@@ -86,6 +86,13 @@ func fenced(name string, severity condition.Severity) *novav1.NovaExternalComput
 	return c
 }
 
+// stuck is a compute from or to whose host a guest is moved by a migration that stands still.
+func stuck(name string) *novav1.NovaExternalCompute {
+	c := &novav1.NovaExternalCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+	c.Status.Conditions.MarkFalse(novav1.MigrationsProgressingCondition, novav1.MigrationsStuckReason, condition.SeverityError, "x")
+	return c
+}
+
 // inPods is a compute with a service in nova for each status, and a pod that nova does not know.
 func inPods(name string, services ...novav1.ComputeServiceStatus) *novav1.NovaCompute {
 	c := &novav1.NovaCompute{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: novav1.NovaComputeSpec{CellName: "nova-cell1"}}
@@ -113,31 +120,34 @@ func TestObjectsAreCountedByWhereTheyStand(t *testing.T) {
 	o.set("OpenStackDataPlaneNode", provisioning("quick", noon))
 	o.set("NovaExternalCompute", fenced("off", condition.SeverityError))
 	o.set("NovaExternalCompute", fenced("too", condition.SeverityInfo))
+	o.set("NovaExternalCompute", stuck("source"))
+	o.set("NovaExternalCompute", stuck("target"))
 	o.set("NovaCompute", inPods("ironic", novav1.ComputeServiceStatus{Up: true}, novav1.ComputeServiceStatus{Up: true}, novav1.ComputeServiceStatus{}))
 	o.set("NovaCompute", inPods("other", novav1.ComputeServiceStatus{Disabled: true}))
 	at := func(d time.Duration) float64 { return float64(noon.Add(d).Unix()) }
 	want := map[string]float64{
-		"edpm_objects{kind=NovaExternalCompute,ready=Unknown}":                         2,
-		"edpm_compute_services{cell=nova-cell1,state=fenced}":                          2,
-		"edpm_objects{kind=NovaCompute,ready=Unknown}":                                 2,
-		"edpm_compute_services{cell=nova-cell1,state=up}":                              2,
-		"edpm_compute_services{cell=nova-cell1,state=down}":                            1,
-		"edpm_compute_services{cell=nova-cell1,state=disabled}":                        1,
-		"edpm_computes_with_stuck_guests{condition=Evacuated,reason=GuestsRemain}":     1,
-		"edpm_objects{kind=GlanceAPI,ready=Unknown}":                                   1,
-		"edpm_objects{kind=GlanceAPI,ready=True}":                                      1,
-		"edpm_objects{kind=GlanceAPI,ready=False}":                                     3,
-		"edpm_objects{kind=Topology,ready=Unknown}":                                    2,
-		"edpm_objects{kind=OpenStackAnsibleEE,ready=Unknown}":                          4,
-		"edpm_objects_deleting{kind=Topology}":                                         2,
-		"edpm_oldest_deletion_timestamp_seconds{kind=Topology}":                        at(-time.Hour),
-		"edpm_placement_problems{kind=GlanceAPI,reason=Unsatisfiable}":                 2,
-		"edpm_objects{kind=OpenStackDataPlaneNode,ready=Unknown}":                      2,
-		"edpm_oldest_provisioning_timestamp_seconds{reason=BareMetalHostProvisioning}": at(-time.Hour),
-		"edpm_runs_unfinished{step=nova}":                                              2,
-		"edpm_runs_unfinished{step=}":                                                  1,
-		"edpm_oldest_run_timestamp_seconds{step=nova}":                                 at(0),
-		"edpm_oldest_run_timestamp_seconds{step=}":                                     at(-time.Minute),
+		"edpm_computes_with_stuck_guests{condition=MigrationsProgressing,reason=MigrationsStuck}": 2,
+		"edpm_objects{kind=NovaExternalCompute,ready=Unknown}":                                    4,
+		"edpm_compute_services{cell=nova-cell1,state=fenced}":                                     2,
+		"edpm_objects{kind=NovaCompute,ready=Unknown}":                                            2,
+		"edpm_compute_services{cell=nova-cell1,state=up}":                                         2,
+		"edpm_compute_services{cell=nova-cell1,state=down}":                                       1,
+		"edpm_compute_services{cell=nova-cell1,state=disabled}":                                   1,
+		"edpm_computes_with_stuck_guests{condition=Evacuated,reason=GuestsRemain}":                1,
+		"edpm_objects{kind=GlanceAPI,ready=Unknown}":                                              1,
+		"edpm_objects{kind=GlanceAPI,ready=True}":                                                 1,
+		"edpm_objects{kind=GlanceAPI,ready=False}":                                                3,
+		"edpm_objects{kind=Topology,ready=Unknown}":                                               2,
+		"edpm_objects{kind=OpenStackAnsibleEE,ready=Unknown}":                                     4,
+		"edpm_objects_deleting{kind=Topology}":                                                    2,
+		"edpm_oldest_deletion_timestamp_seconds{kind=Topology}":                                   at(-time.Hour),
+		"edpm_placement_problems{kind=GlanceAPI,reason=Unsatisfiable}":                            2,
+		"edpm_objects{kind=OpenStackDataPlaneNode,ready=Unknown}":                                 2,
+		"edpm_oldest_provisioning_timestamp_seconds{reason=BareMetalHostProvisioning}":            at(-time.Hour),
+		"edpm_runs_unfinished{step=nova}":                                                         2,
+		"edpm_runs_unfinished{step=}":                                                             1,
+		"edpm_oldest_run_timestamp_seconds{step=nova}":                                            at(0),
+		"edpm_oldest_run_timestamp_seconds{step=}":                                                at(-time.Minute),
 	}
 	if diff := cmp.Diff(want, samples(t, o)); diff != "" {
 		t.Errorf("the metrics differ (-want +got):\n%s", diff)

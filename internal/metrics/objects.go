@@ -38,7 +38,7 @@ var (
 	servicesDesc = prometheus.NewDesc("edpm_compute_services",
 		"Services nova-compute on hosts and in pods, as nova shows them, by cell and state.", []string{"cell", "state"}, nil)
 	stuckDesc = prometheus.NewDesc("edpm_computes_with_stuck_guests",
-		"Computes whose guests cannot be moved to other hosts, by condition (Drained, Evacuated) and reason.", []string{"condition", "reason"}, nil)
+		"Computes with guests that are not moved though they are to be, by condition (Drained, Evacuated, MigrationsProgressing) and reason.", []string{"condition", "reason"}, nil)
 	oldestRunDesc = prometheus.NewDesc("edpm_oldest_run_timestamp_seconds",
 		"When the oldest run that has not finished was created, by step, in seconds since the epoch.", []string{"step"}, nil)
 )
@@ -170,7 +170,7 @@ func (r *record) countServices(obj phase.Object) {
 // stuckGuests is the condition that says that guests are not moved until a person does
 // something, or nova answers again, with its reason.
 func stuckGuests(conditions *condition.Conditions) labels {
-	for _, t := range []condition.Type{novav1.DrainedCondition, novav1.EvacuatedCondition} {
+	for _, t := range []condition.Type{novav1.DrainedCondition, novav1.EvacuatedCondition, novav1.MigrationsProgressingCondition} {
 		if c := conditions.Get(t); c != nil && c.Status == corev1.ConditionFalse && c.Severity != condition.SeverityInfo {
 			return labels{string(t), string(c.Reason)}
 		}
