@@ -75,12 +75,15 @@ var _ = Describe("A host that is drained", func() {
 		drain("n000", "live")
 		moved()
 		Expect(server.Requests("os-migrateLive off")).To(BeZero(), "nova refuses that of a guest that is shut off")
+		Expect(get(Default, w.compute("n000")).Status.Guests).To(Equal(&novav1.GuestsStatus{Total: 1, Remaining: 1}))
+		Expect(get(Default, w.compute("n001")).Status.Guests).To(BeNil(), "nova is not asked for those of a host that is not drained")
 		shows("n000", "GuestsRemain: see the conditions of the object")
 		w.halted(w.compute("n000"), novav1.DrainedCondition, novav1.GuestsRemainReason)
 
 		By("unlocking it")
 		server.Alter("locked", func(g *fakenova.Guest) { g.Locked = false })
 		drained("n000", "True/HostEmpty/", "nova has no instances on host n000")
+		Expect(get(Default, w.compute("n000")).Status.Guests).To(Equal(&novav1.GuestsStatus{}))
 		shows("n000", "Drained: see the conditions of the object")
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.HostDrainedReason, "annotation edpm.openstack.org/drain of the node")
 
@@ -88,7 +91,7 @@ var _ = Describe("A host that is drained", func() {
 		undrain("n000")
 		w.computesReady("n000")
 		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true}))
-		Expect(get(Default, w.compute("n000")).Status.Conditions.Get(novav1.DrainedCondition)).To(BeNil())
+		Expect(get(Default, w.compute("n000")).Status).To(And(HaveField("Guests", BeNil()), HaveField("Conditions", Not(ContainElement(HaveField("Type", novav1.DrainedCondition))))))
 	})
 
 	DescribeTable("is emptied with the same outcome, and without moving a guest twice, whenever the manager is killed",
@@ -350,6 +353,7 @@ var _ = Describe("A host that is drained", func() {
 		server.Add("n000", fakenova.Guest{Name: "off", State: "stopped"})
 		remove(w.node("n000"))
 		w.halted(w.compute("n000"), novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, "host n000 has 2 instances", "Move them with kubectl edpm drain n000")
+		Expect(get(Default, w.compute("n000")).Status.Guests).To(Equal(&novav1.GuestsStatus{Total: 2}))
 		release := w.hosts.Hold()
 		DeferCleanup(release)
 		confirm := server.Migrate("n000")

@@ -66,6 +66,7 @@ var _ = Describe("A host that is fenced", func() {
 			Expect(server.Guest(name)).To(And(HaveField("Host", "n001"), HaveField("Moves", 1), HaveField("State", state)), name)
 		}
 		Expect(server.Guest("locked").Moves).To(BeZero(), "nova would evacuate it")
+		Expect(get(Default, w.compute("n000")).Status.Guests).To(Equal(&novav1.GuestsStatus{Total: 1, Remaining: 1}))
 		Expect(server.AtOnce("n000")).To(BeNumerically("<=", 2))
 		Expect(server.Doubled()).To(BeEmpty())
 		Expect(server.Host("n000")).To(Equal(fakenova.State{Service: true, Mapped: true, Disabled: true, ForcedDown: true, Reason: fenceReason}))

@@ -16,6 +16,24 @@ type DrainStatus struct {
 	Since metav1.Time `json:"since"`
 }
 
+// GuestsStatus is how many guests nova has on a host, as it said last.
+type GuestsStatus struct {
+	// Total is how many are on the host.
+	Total int32 `json:"total"`
+	// Moving is how many are being moved, or shut down; those on their way to the host are among them.
+	// +optional
+	Moving int32 `json:"moving,omitempty"`
+	// Waiting is how many wait for their turn.
+	// +optional
+	Waiting int32 `json:"waiting,omitempty"`
+	// Remaining is how many cannot be moved, as the condition says that has the reason GuestsRemain.
+	// +optional
+	Remaining int32 `json:"remaining,omitempty"`
+	// ShutOff is how many are shut off, and stay on the host.
+	// +optional
+	ShutOff int32 `json:"shutOff,omitempty"`
+}
+
 // FenceStatus is what is known of a host that is off, or was.
 type FenceStatus struct {
 	// By is who says that the host is off.

@@ -86,6 +86,11 @@ type NovaExternalComputeStatus struct {
 	// +optional
 	Fence *FenceStatus `json:"fence,omitempty"`
 
+	// Guests is how many guests nova has on the host. Absent unless they are moved off the host, or the
+	// compute is being deleted: for nothing else is nova asked for them.
+	// +optional
+	Guests *GuestsStatus `json:"guests,omitempty"`
+
 	// LiveMigration is how guests are moved from and to the host.
 	// +optional
 	LiveMigration *LiveMigrationStatus `json:"liveMigration,omitempty"`

@@ -327,6 +327,23 @@ func TestTheConditionSaysHowFarTheDrainIs(t *testing.T) {
 	}
 }
 
+func TestGuestsAreCountedByWhatBecomesOfThem(t *testing.T) {
+	h := hostOf(2, 2, "a", "b")
+	h.Guests = append(h.Guests, locked())
+	arriving := migrated("live-migration", "running", false, time.Minute)
+	arriving.Guest, arriving.Source, arriving.Target = "new", "other", "h"
+	h.Migrations = []computeservice.Migration{arriving}
+	for mode, want := range map[string]novav1.GuestsStatus{
+		validate.DrainLive: {Total: 5, Moving: 3, Waiting: 2, Remaining: 1},
+		"":                 {Total: 5},
+	} {
+		h.Mode = mode
+		if diff := cmp.Diff(want, Summarize(h, Judge(h)).Guests); diff != "" {
+			t.Errorf("in mode %q (-want +got):\n%s", mode, diff)
+		}
+	}
+}
+
 func TestNotesAreForgotten(t *testing.T) {
 	m := NewMemory()
 	key, other := types.NamespacedName{Name: "n0"}, types.NamespacedName{Name: "n1"}

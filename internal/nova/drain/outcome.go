@@ -21,6 +21,8 @@ type Outcome struct {
 	Problem *phase.Halt
 	// Text of the condition.
 	Text string
+	// Guests are the numbers in it, and how many are on the host.
+	Guests novav1.GuestsStatus
 	// Lively reports whether it is soon different: guests are moved, or wait for that.
 	Lively bool
 }
@@ -31,7 +33,7 @@ func Summarize(h Host, verdicts []Verdict) Outcome {
 	for _, v := range verdicts {
 		n[v.State]++
 	}
-	o := Outcome{Text: text(h, verdicts, n), Lively: n[Moving]+n[Waiting] > 0}
+	o := Outcome{Text: text(h, verdicts, n), Guests: count(h, n), Lively: n[Moving]+n[Waiting] > 0}
 	t, inProgress := Condition(h.Mode), novav1.DrainingReason
 	if h.Mode == Evacuation {
 		inProgress = novav1.EvacuatingReason
@@ -45,6 +47,13 @@ func Summarize(h Host, verdicts []Verdict) Outcome {
 		o.Problem = phase.Waiting(t, inProgress, "%s", o.Text)
 	}
 	return o
+}
+
+// count returns how many guests are on a host, and how many of the verdicts are of each state.
+func count(h Host, n map[State]int) novav1.GuestsStatus {
+	return novav1.GuestsStatus{
+		Total: int32(len(h.Guests)), Moving: int32(n[Moving]), Waiting: int32(n[Waiting]), Remaining: int32(n[Blocked] + n[Failed]), ShutOff: int32(n[Settled]),
+	}
 }
 
 // Condition that shows how far a host is.

@@ -50,10 +50,19 @@ func (s *Registration) isAnnotated() bool {
 // completes what it began when the node no longer does. It halts for nothing: what is wrong
 // keeps nothing from being deployed.
 func (s *Registration) MoveGuests(ctx context.Context) error {
+	defer s.forgetGuests()
 	if s.compute.Status.Fence != nil || !s.wantsDrain() && s.previous == nil {
 		return nil
 	}
 	return s.display(novav1.DrainedCondition, s.moveGuests(ctx))
+}
+
+// forgetGuests forgets how many guests the host has when nova is no longer asked for them.
+func (s *Registration) forgetGuests() {
+	conditions := s.compute.Status.Conditions
+	if conditions.Get(novav1.DrainedCondition) == nil && conditions.Get(novav1.EvacuatedCondition) == nil {
+		s.compute.Status.Guests = nil
+	}
 }
 
 // display shows in a condition why guests are not moved. What is a fault is returned.
@@ -218,6 +227,7 @@ func exposed(mode, host string, fresh computeservice.Service) *phase.Halt {
 // conclude shows how far the drain is.
 func (s *Registration) conclude(o drain.Outcome) {
 	conditions := &s.compute.Status.Conditions
+	s.compute.Status.Guests = &o.Guests
 	mode, _ := s.order()
 	switch p := o.Problem; {
 	case p != nil && mode == "":

@@ -24,7 +24,9 @@ type leaving struct {
 	*computeservice.Client
 	service   computeservice.Service // without an id if there is none
 	instances int
-	// migrations are the newest from or to the host, also those that have ended.
+	// isCounted reports whether nova was asked for the instances, and migrations are the newest from or
+	// to the host, also those that have ended.
+	isCounted  bool
 	migrations []computeservice.Migration
 	// present reports whether the pod is still there, and gone whether nothing is left to do.
 	present, gone bool
@@ -36,6 +38,7 @@ func (s *Registration) Drain(ctx context.Context) error {
 	s.noteFence()
 	s.endDrain() // no step is run any more
 	err := s.disableForRemoval(ctx)
+	s.countGuests()
 	switch {
 	case s.SkipCleanup(): // Leave reports what is left
 		return s.onlyFault(err)
@@ -45,6 +48,13 @@ func (s *Registration) Drain(ctx context.Context) error {
 		return s.moveForRemoval(ctx)
 	}
 	return s.occupants()
+}
+
+// countGuests shows how many guests nova has on the host, if it could be asked.
+func (s *Registration) countGuests() {
+	if s.leaving.isCounted {
+		s.compute.Status.Guests = &novav1.GuestsStatus{Total: int32(s.leaving.instances)}
+	}
 }
 
 // occupants waits until nova has nothing on the host, if it does not move that.
@@ -137,7 +147,7 @@ func (l *leaving) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.instances = len(guests)
+	l.instances, l.isCounted = len(guests), true
 	l.migrations, err = l.Migrations(ctx, l.service.Host)
 	return err
 }
