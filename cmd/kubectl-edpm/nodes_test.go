@@ -192,6 +192,19 @@ func TestStatus(t *testing.T) {
 		}
 		k.says("", []string{"status", "role/edpm-compute", "-o", "yaml"}, "- name: edpm-compute\n", "    nextRetry: \"2099-01-01T00:00:00Z\"")
 	})
+	t.Run("a host that is drained says how many guests it has", func(t *testing.T) {
+		compute := &novav1.NovaExternalCompute{ObjectMeta: k.meta("edpm-compute-1")}
+		k.read(compute)
+		compute.Status.ComputeService = &novav1.ComputeServiceStatus{ID: "1", Host: "compute-1"}
+		k.writeStatus(compute)
+		k.says("", []string{"status", "edpm-compute-1"}, "Guests:      not counted: openstack server list --all-projects --host compute-1\n")
+		compute.Status.Guests = &novav1.GuestsStatus{Total: 3, Moving: 2, Remaining: 1}
+		compute.Status.Conditions = append(compute.Status.Conditions, is(novav1.DrainedCondition, novav1.GuestsRemainReason, "Host compute-1 has guests"))
+		k.writeStatus(compute)
+		k.says("", []string{"status", "edpm-compute-1"}, "Guests:      3 on host compute-1: 2 being moved, 1 that cannot be moved; Drained is False: GuestsRemain\n", "Host compute-1 has guests")
+		k.says("", []string{"status"}, "3 (GuestsRemain)")
+		k.says("", []string{"status", "edpm-compute-1", "-o", "yaml"}, "guests:\n  count:\n    moving: 2\n    remaining: 1\n    total: 3\n  host: compute-1\n")
+	})
 	t.Run("it refuses what it does not know", func(t *testing.T) {
 		k.refuses([]string{"status", "edpm-compute-9"}, `neither a node nor a role "edpm-compute-9" in namespace openstack`)
 		k.refuses([]string{"status", "pod/x"}, "write node/NAME, role/NAME")

@@ -41,6 +41,8 @@ type Node struct {
 	Last    *Run `json:"last,omitempty"`
 	// NextRetry is when a failed host is tried again.
 	NextRetry *time.Time `json:"nextRetry,omitempty"`
+	// Guests of a host that nova knows, nil for others.
+	Guests *Guests `json:"guests,omitempty"`
 	// Problems say why the node is not up, those first that a person can fix.
 	Problems []Problem `json:"problems,omitempty"`
 	// Warnings of services that are in order, but likely not as they are meant to be.
@@ -93,6 +95,9 @@ type Service struct {
 	Conditions condition.Conditions `json:"conditions"`
 	// NextRetry is when a step that failed is tried again.
 	NextRetry *metav1.Time `json:"nextRetry"`
+	// ComputeService and Guests are what nova said last of a compute; nil for what is none.
+	ComputeService *novav1.ComputeServiceStatus `json:"computeService"`
+	Guests         *novav1.GuestsStatus         `json:"guests"`
 }
 
 // selectors are the annotations that give nodes the services of typed kinds.
@@ -112,7 +117,7 @@ func New(s Source) Node {
 	view.Phases = phases(s)
 	view.Problems, view.Warnings = problems(s), warnings(s)
 	view.Current, view.Last = newest(RunsOf(s.Runs, n.Name, ""), n.Name)
-	view.NextRetry = nextRetry(s)
+	view.NextRetry, view.Guests = nextRetry(s), guests(s)
 	view.Up = view.Ready && !view.Deleting && !slices.ContainsFunc(n.Status.Services, func(e dataplanev1.NodeServiceStatus) bool { return !e.Ready })
 	view.Up = view.Up && len(missing(s)) == 0
 	return view

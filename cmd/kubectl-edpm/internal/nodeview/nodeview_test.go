@@ -261,13 +261,68 @@ func TestTextHasWarningsOfServices(t *testing.T) {
 	}
 }
 
+// drains gives the compute a host in nova, so many guests, and conditions.
+func drains(count *novav1.GuestsStatus, conditions ...condition.Condition) func(*Source) {
+	return func(s *Source) {
+		service := s.Services["nova"]
+		service.ComputeService, service.Guests = &novav1.ComputeServiceStatus{Host: "h"}, count
+		service.Conditions = append(service.Conditions, conditions...)
+		s.Services["nova"] = service
+	}
+}
+
+func TestGuestsOfAHostAreShownAsFarAsTheyAreKnown(t *testing.T) {
+	empty := is(novav1.DrainedCondition, "", "", "")
+	empty.Reason = novav1.HostEmptyReason
+	evacuating := is(novav1.EvacuatedCondition, novav1.GuestsRemainReason, condition.SeverityError, "Host h has guests")
+	stuck := is(novav1.MigrationsProgressingCondition, novav1.MigrationsStuckReason, condition.SeverityError, "guest g")
+	for title, c := range map[string]struct {
+		change      func(*Source)
+		text, brief string
+	}{
+		"nova does not know the host": {func(*Source) {}, "", "-"},
+		"nova is not asked for them":  {drains(nil), "not counted: openstack server list --all-projects --host h", "-"},
+		"a migration stands still": {drains(nil, stuck), "not counted: openstack server list --all-projects --host h; MigrationsProgressing is False: MigrationsStuck",
+			"- (MigrationsStuck)"},
+		"the host is drained": {drains(&novav1.GuestsStatus{Total: 3, Moving: 2, Waiting: 1}, is(novav1.DrainedCondition, novav1.DrainingReason, condition.SeverityInfo, "x")),
+			"3 on host h: 2 being moved, 1 waiting; Drained is False: Draining", "3 (Draining)"},
+		"the host is empty": {drains(&novav1.GuestsStatus{}, empty), "0 on host h; Drained is True: HostEmpty", "0 (HostEmpty)"},
+		"the host is off": {drains(&novav1.GuestsStatus{Total: 5, Moving: 2, Remaining: 3}, evacuating), "5 on host h: 2 being moved, 3 that cannot be moved; Evacuated is False: GuestsRemain",
+			"5 (GuestsRemain)"},
+		"guests stay, and are shut off": {drains(&novav1.GuestsStatus{Total: 2, ShutOff: 2}), "2 on host h: 2 shut off", "2"},
+	} {
+		n := New(node(c.change))
+		var out strings.Builder
+		if err := n.Text(&out, noon); err != nil {
+			t.Fatal(err)
+		}
+		_, text, _ := strings.Cut(out.String(), "Guests:      ")
+		text, _, _ = strings.Cut(text, "\n")
+		if text != c.text || n.Guests.brief() != c.brief {
+			t.Errorf("%s: it says %q and %q, want %q and %q", title, text, n.Guests.brief(), c.text, c.brief)
+		}
+	}
+}
+
+func TestANodeThatIsUpIsNotCalledUnready(t *testing.T) {
+	stuck := is(novav1.MigrationsProgressingCondition, novav1.MigrationsStuckReason, condition.SeverityError, "guest g")
+	var out strings.Builder
+	if err := New(node(drains(nil, stuck))).Text(&out, noon); err != nil {
+		t.Fatal(err)
+	}
+	const want = "\nWhat is not as it should be:\n  NovaExternalCompute/edpm-compute-0 MigrationsProgressing is not True: MigrationsStuck\n    guest g\n"
+	if !strings.Contains(out.String(), want) || strings.Contains(out.String(), "not ready") {
+		t.Errorf("want %q, got %s", want, out.String())
+	}
+}
+
 func TestTextOfARole(t *testing.T) {
 	want := `Role edpm-compute: 2 of 3 nodes Ready, 1 with all services
 
-NODE             READY   SERVICES           RUN          NEXT RETRY   STATUS
-edpm-compute-0   True    nova (not ready)   nova-run-2   in 40s       Failed: Step nova failed in nova-run-2 (attempt 2, next at 2026-03-01T12:00:40Z): Start it: no image
-edpm-compute-1   False   nova               -            -            RoleMissing: no role
-edpm-compute-2   True    nova               b            -            Ready, with all its services
+NODE             READY   SERVICES           GUESTS         RUN          NEXT RETRY   STATUS
+edpm-compute-0   True    nova (not ready)   -              nova-run-2   in 40s       Failed: Step nova failed in nova-run-2 (attempt 2, next at 2026-03-01T12:00:40Z): Start it: no image
+edpm-compute-1   False   nova               -              -            -            RoleMissing: no role
+edpm-compute-2   True    nova               3 (Draining)   b            -            Draining: Host h has guests
 `
 	named := func(name string, change func(*Source)) Node {
 		n := New(node(change))
@@ -275,7 +330,10 @@ edpm-compute-2   True    nova               b            -            Ready, wit
 		return n
 	}
 	roles := Roles([]Node{
-		named("edpm-compute-2", func(s *Source) { s.Runs = []ansibleeev1.OpenStackAnsibleEE{run("b", "nova", 0)} }),
+		named("edpm-compute-2", func(s *Source) {
+			s.Runs = []ansibleeev1.OpenStackAnsibleEE{run("b", "nova", 0)}
+			drains(&novav1.GuestsStatus{Total: 3, Moving: 2, Waiting: 1}, is(novav1.DrainedCondition, novav1.DrainingReason, condition.SeverityInfo, "Host h has guests"))(s)
+		}),
 		named("edpm-compute-0", failNova),
 		named("edpm-compute-1", func(s *Source) {
 			s.Node.Status.Conditions[0].Status = corev1.ConditionFalse

@@ -34,6 +34,9 @@ func (n Node) Text(out io.Writer, now time.Time) error {
 	if n.NextRetry != nil {
 		fmt.Fprintf(b, "Next retry:  %s\n", until(*n.NextRetry, now))
 	}
+	if n.Guests != nil {
+		fmt.Fprintf(b, "Guests:      %s\n", n.Guests.text())
+	}
 	n.writeProblems(b)
 	for i, w := range n.Warnings {
 		if i == 0 {
@@ -62,7 +65,11 @@ func (n Node) writeProblems(b *strings.Builder) {
 	if len(n.Problems) == 0 {
 		return
 	}
-	b.WriteString("\nWhy it is not ready:\n")
+	heading := "Why it is not ready"
+	if n.Up {
+		heading = "What is not as it should be"
+	}
+	fmt.Fprintf(b, "\n%s:\n", heading)
 	for _, p := range n.Problems {
 		fmt.Fprintf(b, "  %s %s\n    %s\n", p.Object, p.name(), p.Message)
 	}
@@ -108,9 +115,9 @@ func (r Role) Text(out io.Writer, now time.Time) error {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "Role %s: %d of %d nodes Ready, %d with all services\n\n", orNone(r.Name), r.Ready, len(r.Nodes), r.Up)
 	t := table(b)
-	fmt.Fprintln(t, "NODE\tREADY\tSERVICES\tRUN\tNEXT RETRY\tSTATUS")
+	fmt.Fprintln(t, "NODE\tREADY\tSERVICES\tGUESTS\tRUN\tNEXT RETRY\tSTATUS")
 	for _, n := range r.Nodes {
-		fmt.Fprintln(t, strings.Join([]string{n.Name, string(status(n.Ready)), n.services(), n.run(), n.retry(now), n.problem()}, "\t"))
+		fmt.Fprintln(t, strings.Join([]string{n.Name, string(status(n.Ready)), n.services(), n.Guests.brief(), n.run(), n.retry(now), n.problem()}, "\t"))
 	}
 	t.Flush()
 	_, err := io.WriteString(out, b.String())
