@@ -73,7 +73,7 @@ func (c *configCommand) read(ctx context.Context, node string) error {
 		hint string
 	}{
 		{c.node, func() string { return node }, " in namespace " + c.namespace + ": kubectl get osdpnode -A lists all nodes"},
-		{c.compute, func() string { return node }, ": the node is no compute: kubectl edpm status " + node + " shows its services"},
+		{c.compute, func() string { return node }, ": the node is not a compute: kubectl edpm status " + node + " shows its services"},
 		{c.cell, func() string { return c.compute.Spec.CellName }, ""},
 	} {
 		err := c.client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: wanted.name()}, wanted.into)

@@ -196,11 +196,11 @@ func (d *drainCommand) verdict(nodes []*dataplanev1.OpenStackDataPlaneNode, ende
 	switch {
 	case names == "":
 	case d.by != nil:
-		ended = append(ended, fmt.Errorf("%s is no longer followed, and it continues: kubectl edpm status shows how far it is", names))
+		ended = append(ended, fmt.Errorf("the evacuation of %s continues, and is no longer followed: kubectl edpm status shows its progress", names))
 	case d.undo:
-		ended = append(ended, fmt.Errorf("the drain of %s was ended, and what it began is no longer followed: kubectl edpm status shows how far it is", names))
+		ended = append(ended, fmt.Errorf("the drain of %s has ended, but moves that it started are no longer followed: kubectl edpm status shows their progress", names))
 	default:
-		ended = append(ended, fmt.Errorf("the drain of %s continues, and is no longer followed: kubectl edpm status shows how far it is, and kubectl edpm undrain %s ends it", names, names))
+		ended = append(ended, fmt.Errorf("the drain of %s continues, and is no longer followed: kubectl edpm status shows its progress, and kubectl edpm undrain %s ends it", names, names))
 	}
 	return errors.Join(ended...)
 }
@@ -231,9 +231,9 @@ func (d *drainCommand) report(compute *unstructured.Unstructured, show func(stri
 	}
 	switch drained.Reason {
 	case novav1.DrainNotPossibleReason:
-		return false, fmt.Errorf("node %s cannot be drained: %s", compute.GetName(), drained.Reason)
+		return false, fmt.Errorf("node %s cannot be drained: %s; kubectl edpm explain %[2]s says what to do", compute.GetName(), drained.Reason)
 	case novav1.EvacuationNotPossibleReason, novav1.HostAliveReason:
-		return false, fmt.Errorf("node %s is not evacuated: %s", compute.GetName(), drained.Reason)
+		return false, fmt.Errorf("node %s is not evacuated: %s; kubectl edpm explain %[2]s says what to do", compute.GetName(), drained.Reason)
 	}
 	// The condition can still be that of a drain in another way.
 	return drained.Status == corev1.ConditionTrue && d.isReasonOf(drained.Reason), nil

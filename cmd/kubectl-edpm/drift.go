@@ -133,7 +133,7 @@ func writeDrift(out io.Writer, all []nodeDrift, now time.Time) error {
 	}
 	fmt.Fprintf(out, "%d of %d nodes checked, %d differ\n", checked, len(all), differ)
 	if checked == 0 && len(all) > 0 {
-		fmt.Fprintln(out, "Roles have their hosts checked with spec.deployStrategy.driftCheck")
+		fmt.Fprintln(out, "No host has been checked: set spec.deployStrategy.driftCheck of its role to enable checks")
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (c *importCommand) run(ctx context.Context, in io.Reader, out, notes io.Wri
 		return f.Verdict != nodesets.NoCounterpart || acknowledged[printable(f.String())]
 	})
 	if len(open) > 0 {
-		return fmt.Errorf("lines of the report with no counterpart: %d; read them, and give the report with --acknowledge", len(open))
+		return fmt.Errorf("lines of the report without a counterpart: %d; read them, and pass the report with --acknowledge", len(open))
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func writeFile(t *testing.T, name, text string) string {
 func TestImportFailsUntilLinesAreAcknowledged(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "report.txt")
 	out, _, err := importOf(nodeSetText, "-f", "-", "--report", report)
-	if err == nil || !strings.Contains(err.Error(), "no counterpart: 1; read them") {
+	if err == nil || !strings.Contains(err.Error(), "without a counterpart: 1; read them") {
 		t.Errorf("the error is %v", err)
 	}
 	if !strings.Contains(out, "kind: OpenStackDataPlaneRole") {
@@ -63,7 +63,7 @@ func TestImportFailsUntilLinesAreAcknowledged(t *testing.T) {
 		t.Errorf("with its report it fails: %v", err)
 	}
 	more := strings.Replace(nodeSetText, "[192.0.2.0/24]", "[192.0.2.0/24], edpm_selinux_mode: enforcing", 1)
-	if _, _, err := importOf(more, "-f", "-", "--acknowledge", report); err == nil || !strings.Contains(err.Error(), "no counterpart: 1; read them") {
+	if _, _, err := importOf(more, "-f", "-", "--acknowledge", report); err == nil || !strings.Contains(err.Error(), "without a counterpart: 1; read them") {
 		t.Errorf("for a line that is not in the report the error is %v", err)
 	}
 }
@@ -104,7 +104,7 @@ func TestImportSaysWhatIsWrongWithItsArguments(t *testing.T) {
 		"at least one of the flags in the group [filename from-cluster] is required": {},
 		"[filename from-cluster] are set none of the others can be":                  {"-f", "-", "--from-cluster"},
 		"--filename: ": {"-f", "/does/not/exist"},
-		"--filename: standard input: document 1: is no object of Kubernetes": {"-f", "-"},
+		"--filename: standard input: document 1: is not a Kubernetes object": {"-f", "-"},
 		"--acknowledge: ": {"-f", "-", "--acknowledge", "/does/not/exist"},
 	} {
 		if _, _, err := importOf("hunter2", args...); err == nil || !strings.Contains(err.Error(), want) {
@@ -141,7 +141,7 @@ func TestImportOnlyReadsTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := k.run("", "import", "--from-cluster")
-	if err == nil || !strings.Contains(err.Error(), "no counterpart: 1; read them") {
+	if err == nil || !strings.Contains(err.Error(), "without a counterpart: 1; read them") {
 		t.Errorf("the error is %v", err)
 	}
 	for _, want := range []string{"cpu_shared_set = 2", "edpm_nova_host: edpm-0.example.com", "cluster: OpenStackDataPlaneNodeSet/edpm: spec.services[0]: taken over: step configure-os"} {

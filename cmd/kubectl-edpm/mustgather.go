@@ -173,7 +173,7 @@ func (c *connection) writeStatus(ctx context.Context, out io.Writer, now time.Ti
 func orError(write func(io.Writer) error) string {
 	var text bytes.Buffer
 	if err := write(&text); err != nil {
-		fmt.Fprintf(&text, "It cannot be made: %v\n", err)
+		fmt.Fprintf(&text, "This file could not be written: %v\n", err)
 	}
 	return text.String()
 }

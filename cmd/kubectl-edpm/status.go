@@ -113,7 +113,7 @@ func (s *statusCommand) follow(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		if s.subject.node != "" && len(views) == 0 {
-			return fmt.Errorf("node %s is gone", s.subject.node)
+			return fmt.Errorf("node %s no longer exists", s.subject.node)
 		}
 		if first || isTerminal(out) && s.output == "text" || !reflect.DeepEqual(shown, views) {
 			if err := s.redraw(out, views); err != nil {

@@ -75,7 +75,7 @@ func (t *takeOverCommand) annotate(ctx context.Context, n *dataplanev1.OpenStack
 		n.Annotations = map[string]string{}
 	}
 	n.Annotations[common.TakeOverAnnotation] = t.tool
-	if err := t.client.Patch(ctx, n, client.MergeFrom(before)); err != nil {
+	if err := t.client.Patch(ctx, n, client.MergeFrom(before), client.FieldOwner("kubectl-edpm")); err != nil {
 		return fmt.Errorf("writing node %s: %w", n.Name, err)
 	}
 	return nil

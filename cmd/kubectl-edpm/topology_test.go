@@ -138,7 +138,7 @@ func (k *kubectl) says(input string, args []string, words ...string) string {
 func TestPlugin(t *testing.T) {
 	k := newCluster(t)
 	t.Run("the map of a namespace without Topologies goes by zones", func(t *testing.T) {
-		k.says("", []string{"topology", "map"}, "No node has the label topology.kubernetes.io/zone", "Node master-0 lacks the label", "|_ glance-default-single-2")
+		k.says("", []string{"topology", "map"}, "No node has the label topology.kubernetes.io/zone", "Node master-0 does not have the label", "|_ glance-default-single-2")
 	})
 	t.Run("a simulation shows before and after, and touches nothing", func(t *testing.T) {
 		before := k.resourceVersions()

@@ -39,7 +39,7 @@ func withAdvice(err error) error {
 	case isMissingKind(err):
 		return fmt.Errorf("%w\n%s", err, notInstalled)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%w\nthe credentials of the kubeconfig are not valid or no longer: log in again, or name another --context", err)
+		return fmt.Errorf("%w\nthe credentials of the kubeconfig are not valid, or have expired: log in again, or name another --context", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w\nthe user of the kubeconfig may not do this: kubectl auth can-i --list shows what it may; ask the administrator of the cluster for the permission", err)
 	case isSilent(err):

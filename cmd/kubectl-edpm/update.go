@@ -162,7 +162,7 @@ func (u *updateCommand) follow(ctx context.Context, out io.Writer, obj *unstruct
 	case errors.Is(err, errDeleted):
 		return fmt.Errorf("%s %s was deleted", obj.GetKind(), obj.GetName())
 	case errors.Is(err, errUnfinished):
-		return fmt.Errorf("the update was accepted and continues, and is no longer followed: kubectl get %s/%s shows how far it is", strings.ToLower(obj.GetKind()), obj.GetName())
+		return fmt.Errorf("the update was accepted and continues, and is no longer followed: kubectl get %s/%s shows its progress", strings.ToLower(obj.GetKind()), obj.GetName())
 	}
 	return err
 }

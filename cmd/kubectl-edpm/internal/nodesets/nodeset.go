@@ -130,7 +130,7 @@ func (s *setPlan) section(at *field.Path, in *section, out *dataplanev1.NodeSect
 		s.add(at.Child("ansibleUser"), TakenOver, "")
 	}
 	if port := in.Ansible.AnsiblePort; port < 0 || port > 65535 {
-		s.add(at.Child("ansiblePort"), NoCounterpart, "%d is no port: write 1 to 65535", port)
+		s.add(at.Child("ansiblePort"), NoCounterpart, "%d is not a port: write 1 to 65535", port)
 	} else if port != 0 {
 		out.AnsiblePort = int32(port)
 		s.add(at.Child("ansiblePort"), TakenOver, "")

@@ -69,7 +69,7 @@ func (in *Inputs) Read(source string, text []byte) error {
 func (in *Inputs) readDocument(source string, document []byte) error {
 	object, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
-		return errors.New("is no YAML, or has a field twice: " + withoutText(err))
+		return errors.New("is not valid YAML, or has a field twice: " + withoutText(err))
 	}
 	if strings.TrimSpace(string(object)) == "null" {
 		return nil // only comments
@@ -93,7 +93,7 @@ func (in *Inputs) readObject(source string, text []byte) error {
 		Items           []json.RawMessage `json:"items"`
 	}
 	if err := kubejson.UnmarshalCaseSensitivePreserveInts(text, &head); err != nil {
-		return errors.New("is no object of Kubernetes, with apiVersion, kind and metadata")
+		return errors.New("is not a Kubernetes object, with apiVersion, kind and metadata")
 	}
 	if strings.HasSuffix(head.Kind, "List") {
 		for i, item := range head.Items {
@@ -104,7 +104,7 @@ func (in *Inputs) readObject(source string, text []byte) error {
 		return nil
 	}
 	if head.Kind == "" || head.Metadata.Name == "" && isRead(head.GroupVersionKind()) {
-		return errors.New("is no object of Kubernetes: it needs kind and metadata.name")
+		return errors.New("is not a Kubernetes object: it needs kind and metadata.name")
 	}
 	k := key{head.Kind, head.Metadata.Namespace, head.Metadata.Name}
 	if first, ok := in.seen[k]; ok && isRead(head.GroupVersionKind()) {
@@ -170,7 +170,7 @@ func unknownFields(r reporter, at *field.Path, unknown []error) {
 		if at != nil {
 			path = at.Child(pathOf(err))
 		}
-		r.add(path, NoCounterpart, "is no field of this version of the kind: see what it was for, and remove it")
+		r.add(path, NoCounterpart, "is not a field of this version of the kind: find out what it was for, and remove it")
 	}
 }
 

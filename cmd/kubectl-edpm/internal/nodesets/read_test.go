@@ -12,17 +12,17 @@ import (
 func TestWrongInputsAreErrorsThatNameTheDocument(t *testing.T) {
 	set := nodeSetOf("s", "nodes: {}")
 	for name, tt := range map[string]struct{ text, want string }{
-		"no YAML":                           {"a: [hunter2", "in.yaml: document 1: is no YAML"},
-		"a field that is given twice":       {set + "---\na: hunter2\na: hunter2\n", "in.yaml: document 2: is no YAML, or has a field twice"},
-		"a text":                            {"hunter2", "in.yaml: document 1: is no object of Kubernetes"},
-		"a list":                            {"- hunter2", "in.yaml: document 1: is no object of Kubernetes"},
-		"no kind":                           {"metadata: {name: a}", "in.yaml: document 1: is no object of Kubernetes: it needs kind and metadata.name"},
-		"no name":                           {"apiVersion: v1\nkind: ConfigMap\n", "in.yaml: document 1: is no object of Kubernetes: it needs kind and metadata.name"},
+		"no YAML":                           {"a: [hunter2", "in.yaml: document 1: is not valid YAML"},
+		"a field that is given twice":       {set + "---\na: hunter2\na: hunter2\n", "in.yaml: document 2: is not valid YAML, or has a field twice"},
+		"a text":                            {"hunter2", "in.yaml: document 1: is not a Kubernetes object"},
+		"a list":                            {"- hunter2", "in.yaml: document 1: is not a Kubernetes object"},
+		"no kind":                           {"metadata: {name: a}", "in.yaml: document 1: is not a Kubernetes object: it needs kind and metadata.name"},
+		"no name":                           {"apiVersion: v1\nkind: ConfigMap\n", "in.yaml: document 1: is not a Kubernetes object: it needs kind and metadata.name"},
 		"an object that is given twice":     {set + set, "in.yaml: document 2: OpenStackDataPlaneNodeSet s is in in.yaml already: give it once"},
 		"a field of another type":           {nodeSetOf("s", "nodes: [hunter2]"), "in.yaml: document 1: OpenStackDataPlaneNodeSet s: json: cannot unmarshal array"},
 		"a ConfigMap of another type":       {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {a: 5}\n", "in.yaml: document 1: ConfigMap a: "},
-		"an object in a list, of no kind":   {"apiVersion: v1\nkind: List\nitems: [{metadata: {name: a}}]", "in.yaml: document 1: items[0]: is no object of Kubernetes"},
-		"an object in a list that is wrong": {"apiVersion: v1\nkind: List\nitems: [hunter2]", "in.yaml: document 1: items[0]: is no object of Kubernetes"},
+		"an object in a list, of no kind":   {"apiVersion: v1\nkind: List\nitems: [{metadata: {name: a}}]", "in.yaml: document 1: items[0]: is not a Kubernetes object"},
+		"an object in a list that is wrong": {"apiVersion: v1\nkind: List\nitems: [hunter2]", "in.yaml: document 1: items[0]: is not a Kubernetes object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := NewInputs().Read("in.yaml", []byte(tt.text))

@@ -168,7 +168,7 @@ func (s *setPlan) networkTemplate(v variable, out *dataplanev1.NodeSection) {
 	text, ok := v.value.(string)
 	switch {
 	case !ok:
-		s.say(templateVariable, v, NoCounterpart, "is no text: write the template in networkConfig.template")
+		s.say(templateVariable, v, NoCounterpart, "is not text: write the template in networkConfig.template")
 	case text != "" && !strings.Contains(text, "\n"):
 		s.say(templateVariable, v, NoCounterpart, "is the name of a file of edpm-ansible: write its text in networkConfig.template")
 	case text == "":

@@ -84,7 +84,7 @@ func TestTheDomainsStandSideBySideWithTheirPods(t *testing.T) {
 +-------------+          +-----------------------+ +-----------------------+
 |_ api-ext-0 (master-0)  |_ api-ext-1 (worker-1)
 
-Node worker-3 lacks the label zone and has:
+Node worker-3 does not have the label zone, but has these pods:
 |_ api-int-0
 
 Pending:
@@ -133,7 +133,7 @@ func TestSkewIsThatOfTheScheduler(t *testing.T) {
 
 func TestAClusterWithoutTheLabelSaysSo(t *testing.T) {
 	got := draw(t, placement.Snapshot{Nodes: []*corev1.Node{node("n", "")}, Pods: []*corev1.Pod{pod("a", "n")}})
-	if !strings.Contains(got, "No node has the label zone.") || !strings.Contains(got, "Node n lacks the label zone and has:\n|_ a") {
+	if !strings.Contains(got, "No node has the label zone.") || !strings.Contains(got, "Node n does not have the label zone, but has these pods:\n|_ a") {
 		t.Errorf("the picture is\n%s", got)
 	}
 }

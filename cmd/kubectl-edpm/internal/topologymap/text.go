@@ -18,7 +18,7 @@ func (m Map) Text(w io.Writer) error {
 		fmt.Fprintf(&b, "No node has the label %s.\n", m.TopologyKey)
 	}
 	for _, n := range m.Outside {
-		fmt.Fprintf(&b, "\nNode %s lacks the label %s and has:\n", n.title(), m.TopologyKey)
+		fmt.Fprintf(&b, "\nNode %s does not have the label %s, but has these pods:\n", n.title(), m.TopologyKey)
 		for _, p := range n.Pods {
 			fmt.Fprintf(&b, "|_ %s\n", p.title())
 		}
