@@ -339,7 +339,7 @@ var _ = Describe("A host that is drained", func() {
 		drain("n000", "cold")
 		drained("n000", "False/Draining/Info", "1 being moved")
 		undrain("n000")
-		drained("n000", "False/Draining/Info", "The drain has ended, and cold migrations are being completed")
+		drained("n000", "False/Draining/Info", "The drain has ended, but its cold migrations are not complete yet")
 		remove(w.node("n000"))
 		w.condition(w.compute("n000"), novav1.ComputeServiceReadyCondition, "False/InstancesPresent/Error")
 		release()

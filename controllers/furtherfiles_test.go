@@ -95,7 +95,7 @@ var _ = Describe("The further files of computes", func() {
 		w.setConfigMap("policies", "policy.yaml", rules)
 		w.halted(w.compute("b"), ready, common.SecretMissingReason, cell+`[vendor_data.json]: Secret "vendor", key "vendor_data.json": Secret "vendor" does not exist`)
 		w.make(MakeSecret("vendor", w.ns, "vendor_data.json", "{\n\"password\": hunter2\n}"))
-		w.halted(w.compute("b"), ready, novav1.InvalidConfigReason, cell+`[vendor_data.json]: Secret "vendor", key "vendor_data.json": line 2: is no JSON: correct it`)
+		w.halted(w.compute("b"), ready, novav1.InvalidConfigReason, cell+`[vendor_data.json]: Secret "vendor", key "vendor_data.json": line 2: is not valid JSON: correct it`)
 		w.setSecret("vendor", "vendor_data.json", `"`+strings.Repeat("x", 256<<10)+`"`)
 		w.halted(w.compute("b"), ready, novav1.InvalidConfigReason, "with it the files have 262153 bytes, and the maximum is 262144")
 		w.setSecret("vendor", "vendor_data.json", `{"password": "hunter2"}`)

@@ -273,7 +273,7 @@ var _ = Describe("The service of a compute in nova", func() {
 		w.makeNodes(2, "compute")
 		server.Register("n000")
 		w.halted(w.compute("n000"), service, novav1.HostNotMappedReason, "host n000", "condition NovaComputeServicesReady of Nova nova")
-		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "True/Ready/", "is to map 1 hosts to their cells")
+		w.condition(MakeNova("nova", w.ns, ""), novav1.NovaComputeServicesReadyCondition, "True/Ready/", "to map 1 hosts to their cells")
 
 		By("another one coming while the Job runs, and the first one being through")
 		server.Run("n000", "n001")

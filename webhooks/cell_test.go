@@ -98,7 +98,7 @@ var _ = Describe("The cell rule", func() {
 		Expect(w.annotateNode("n", "cell1")).To(Succeed())
 		Expect(warnings.take()).To(BeEmpty())
 		w.node("typo", "none", "cel1")
-		Expect(warnings.take()).To(ConsistOf(And(ContainSubstring("there is no NovaCell cel1"), ContainSubstring("cannot be changed later"))))
+		Expect(warnings.take()).To(ConsistOf(And(ContainSubstring("NovaCell cel1 does not exist in namespace"), ContainSubstring("cannot be changed later"))))
 		w.role("zero", "nova-cell0")
 		Expect(warnings.take()).To(ConsistOf(ContainSubstring("is cell0, which has no computes")))
 	})

@@ -236,7 +236,7 @@ func (t *text) unresolved(name Name, option *Option, value oslo.Value, reference
 		if t.hidden || option.Secret || oslo.Masked(name.Key, r) != r {
 			what = "a name after a $" // which may be a part of a password
 		}
-		return []Verdict{{value.Line, true, fmt.Sprintf("%s refers to %s, which is no option of the image: write $$ for a $", name, what), value.Text}}
+		return []Verdict{{value.Line, true, fmt.Sprintf("%s refers to %s, which is not an option of the image: write $$ for a $", name, what), value.Text}}
 	}
 	return nil
 }

@@ -77,13 +77,13 @@ func TestCheck(t *testing.T) {
 		"a value with another option in it is not judged":     {"[libvirt]\nnum_pcie_ports = $reserved_host_memory_mb", nil},
 		"an option of the section can be referred to":         {"[libvirt]\ncpu_mode = ${virt_type}", nil},
 		"a section can be named":                              {"[DEFAULT]\nmy_ip = ${libvirt.virt_type}x", nil},
-		"a reference to nothing is refused":                   {"[DEFAULT]\nmy_ip = $myip", []string{"refused line 2: [DEFAULT] my_ip refers to $myip, which is no option of the image: write $$ for a $"}},
+		"a reference to nothing is refused":                   {"[DEFAULT]\nmy_ip = $myip", []string{"refused line 2: [DEFAULT] my_ip refers to $myip, which is not an option of the image: write $$ for a $"}},
 		"a former name can be referred to":                    {"[DEFAULT]\nmy_ip = $libvirt_type\n[libvirt]\ncpu_mode = $num_iscsi_scan_tries\nvirt_type = $libvirt_type", nil},
 		"all values of an option count that the image says to be multi-valued": {"[DEFAULT]\nreserved_huge_pages = none\nreserved_huge_pages = node:0,size:2048,count:64",
 			[]string{`refused line 2: [DEFAULT] reserved_huge_pages is "none", but should be pairs name:value, separated by commas, each name once`}},
-		"a section is no option":                            {"[DEFAULT]\nmy_ip = $libvirt", []string{"refused line 2: [DEFAULT] my_ip refers to $libvirt, which is no option of the image: write $$ for a $"}},
+		"a section is no option":                            {"[DEFAULT]\nmy_ip = $libvirt", []string{"refused line 2: [DEFAULT] my_ip refers to $libvirt, which is not an option of the image: write $$ for a $"}},
 		"a $ that is escaped is no reference":               {"[DEFAULT]\nmy_ip = $$x\\$y$5", nil},
-		"a password with a $ is not shown":                  {"[neutron]\npassword = abc$def", []string{"refused line 2: [neutron] password refers to a name after a $, which is no option of the image: write $$ for a $"}},
+		"a password with a $ is not shown":                  {"[neutron]\npassword = abc$def", []string{"refused line 2: [neutron] password refers to a name after a $, which is not an option of the image: write $$ for a $"}},
 		"a value of a secret option is not shown":           {"[vault]\npin = hunter2", []string{"refused line 2: [vault] pin should be an integer"}},
 		"sections that nova makes of its devices are known": {"[mdev_nvidia-35]\nmdev_class = CUSTOM_X", nil},
 		"a section that the text names is known":            {"[neutron]\nauth_section = mine\n[mine]\nauth_url = http://k", nil},
@@ -110,7 +110,7 @@ func TestCheckSecret(t *testing.T) {
 	want := []string{
 		"refused line 2: [DEFAULT] debug should be true or false",
 		"line 3: the image does not know this option and ignores it",
-		"refused line 4: [DEFAULT] my_ip refers to a name after a $, which is no option of the image: write $$ for a $",
+		"refused line 4: [DEFAULT] my_ip refers to a name after a $, which is not an option of the image: write $$ for a $",
 		"line 5: [DEFAULT] libvirt_type is deprecated: write [libvirt] virt_type",
 	}
 	if diff := cmp.Diff(want, shown(known(t).CheckSecret(parsed(t, text)))); diff != "" {

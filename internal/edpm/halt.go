@@ -21,7 +21,7 @@ func ShowDrift(conditions *condition.Conditions, l *common.Ledger, repair common
 		found = append(found, fmt.Sprintf("Step %s would change the host: %s", d.Step, strings.Join(d.Tasks(maxNamed), ", ")))
 		switch {
 		case d.Repaired:
-			reason, remedy = common.DriftReturnedReason, "it was run again because of what the check before found, and is not another time automatically: find what changes the host"
+			reason, remedy = common.DriftReturnedReason, "the step was run again after the previous check, and is not run automatically once more: find out what changes the host"
 		case repair == common.RepairAsk && reason == common.HostDiffersReason:
 			reason, remedy = common.RepairAwaitedReason, "set annotation "+common.RerunAnnotation+" to a new value to repair it"
 		}

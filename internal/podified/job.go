@@ -48,7 +48,7 @@ const (
 type Job struct {
 	// Name of the Job, to which a hash is appended, and of its configuration.
 	Name string
-	// Purpose completes "Job x is to ...".
+	// Purpose completes "Waiting for Job x to ...".
 	Purpose string
 	Image   string
 	// Commands run one after the other. As they may run again if the pod ends, they
@@ -247,7 +247,7 @@ func (r *jobRun) start(ctx context.Context) error {
 	if err := r.write(ctx, "Job", r.want, &batchv1.Job{}); err != nil {
 		return err
 	}
-	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", r.want.Name, r.Purpose)
+	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Waiting for Job %s to %s", r.want.Name, r.Purpose)
 }
 
 // write writes a child of a kind.
@@ -270,7 +270,7 @@ func (r *jobRun) claimJob(ctx context.Context) error {
 	if err := apply.Check(r.Client, r.owner, job); err != nil {
 		return apply.Halt(r.condition, err)
 	}
-	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", r.want.Name, r.Purpose) // the cache is late
+	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Waiting for Job %s to %s", r.want.Name, r.Purpose) // the cache is late
 }
 
 // halt turns a halt of another condition into one of that of the Job.
@@ -295,7 +295,7 @@ func (r *jobRun) progress(ctx context.Context, job *batchv1.Job) error {
 			return phase.Failing(r.condition, trouble.Reason, "Job %s (%s) keeps failing: %s. Retrying automatically. See kubectl logs job/%[1]s", job.Name, r.Purpose, trouble.Text)
 		}
 	}
-	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s", job.Name, r.Purpose)
+	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Waiting for Job %s to %s", job.Name, r.Purpose)
 }
 
 // readMessage keeps what a Job that has succeeded left. It reads past the cache, which may
@@ -324,7 +324,7 @@ func (r *jobRun) readMessage(ctx context.Context, job *batchv1.Job) error {
 	if err := r.deleteJob(ctx, job); err != nil {
 		return err
 	}
-	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Job %s is to %s: it runs again, as its pod no longer exists", job.Name, r.Purpose)
+	return phase.Waiting(r.condition, podifiedv1.JobRunningReason, "Waiting for Job %s to %s: it runs again, because its pod no longer exists", job.Name, r.Purpose)
 }
 
 // KeepJobs deletes the Jobs of the owner but those of the names, and forgets them:

@@ -66,7 +66,7 @@ func dataPlaneWarnings(_ context.Context, _, dataPlane *dataplanev1.OpenStackDat
 			warnings = append(warnings, fmt.Sprintf("%s: role %s is not in spec.roles; the node waits until that role exists", at.Child("role"), node.Role))
 		}
 		if other, ok := hosts[node.AnsibleHost]; ok && node.AnsibleHost != "" {
-			warnings = append(warnings, fmt.Sprintf("%s: %s is the host of node %s as well; two nodes must not configure one host", at.Child("ansibleHost"), node.AnsibleHost, other))
+			warnings = append(warnings, fmt.Sprintf("%s: %s is the host of node %s as well; two nodes must not configure one host: correct the address, or remove a node", at.Child("ansibleHost"), node.AnsibleHost, other))
 		}
 		hosts[node.AnsibleHost] = name
 	}

@@ -65,5 +65,5 @@ func (s sameHost) warnings(ctx context.Context, old, node *dataplanev1.OpenStack
 	if other == "" {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.ansibleHost: %s is the host of node %s as well; two nodes must not configure one host, correct the address or delete a node", host, other)}
+	return []string{fmt.Sprintf("spec.ansibleHost: %s is the host of node %s as well; two nodes must not configure one host: correct the address, or delete a node", host, other)}
 }

@@ -127,7 +127,7 @@ func (r cellReader) warnings(ctx context.Context, namespace, cell string) ([]str
 	case err != nil:
 		return nil, err
 	case !exists:
-		return []string{fmt.Sprintf("%s: there is no NovaCell %s in namespace %s yet; nothing is deployed until there is, and the annotation cannot be changed later", annotationPath, cell, namespace)}, nil
+		return []string{fmt.Sprintf("%s: NovaCell %s does not exist in namespace %s yet; nothing is deployed until it does, and the annotation cannot be changed later: check the name", annotationPath, cell, namespace)}, nil
 	case found.ShortName() == novav1.Cell0Name:
 		return []string{fmt.Sprintf("%s: NovaCell %s is cell0, which has no computes; nothing will be deployed, and the annotation cannot be changed later", annotationPath, cell)}, nil
 	}

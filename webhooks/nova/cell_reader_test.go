@@ -120,11 +120,11 @@ func TestSettingACellWarns(t *testing.T) {
 		cell, want    string
 	}{
 		"not of no cell, and reads nothing":          {unreadable(t), unreadable(t), "", ""},
-		"of a cell that does not exist":              {reader(), reader(), "nova-cell1", "there is no NovaCell nova-cell1 in namespace ns"},
+		"of a cell that does not exist":              {reader(), reader(), "nova-cell1", "NovaCell nova-cell1 does not exist in namespace ns"},
 		"not of a cell that exists":                  {reader(cell("nova-cell1")), unreadable(t), "nova-cell1", ""},
 		"not of a cell that was stored a moment ago": {reader(), reader(cell("nova-cell1")), "nova-cell1", ""},
 		"of cell0": {reader(cell("nova-cell0")), unreadable(t), "nova-cell0", "is cell0, which has no computes"},
-		"of a cell that exists in another namespace only": {reader(), reader(inNamespace(cell("nova-cell1"), "other")), "nova-cell1", "there is no NovaCell"},
+		"of a cell that exists in another namespace only": {reader(), reader(inNamespace(cell("nova-cell1"), "other")), "nova-cell1", "NovaCell nova-cell1 does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			warnings, err := cellReader{Reader: c.stored, known: c.known}.warnings(t.Context(), "ns", c.cell)

@@ -54,7 +54,7 @@ func shardErrors(at *field.Path, compute *novav1.NovaCompute) field.ErrorList {
 	if shards := config.Get("ironic", "shard"); len(shards) == 0 || shards[len(shards)-1] == "" {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(at, services(compute), "a shard of ironic is managed by one service: "+oneForEachShard)}
+	return field.ErrorList{field.Invalid(at, services(compute), "several services cannot share a shard of ironic: "+oneForEachShard)}
 }
 
 func podifiedComputeErrors(compute *novav1.NovaCompute) field.ErrorList {

@@ -118,7 +118,7 @@ func TestAComputeOfIronicIsOneForEachShard(t *testing.T) {
 		"one service":                         {novav1.IronicDriver, "", 1, "", ""},
 		"one service with a shard":            {novav1.IronicDriver, shard, 1, "", ""},
 		"two that share the nodes":            {novav1.IronicDriver, "", 2, "", "spec.replicas: 2 services share the nodes of ironic"},
-		"two with one shard":                  {novav1.IronicDriver, shard, 2, "spec.replicas: Invalid value: 2: a shard of ironic is managed by one service: use a NovaCompute with replicas: 1", ""},
+		"two with one shard":                  {novav1.IronicDriver, shard, 2, "spec.replicas: Invalid value: 2: several services cannot share a shard of ironic: use a NovaCompute with replicas: 1", ""},
 		"two with no shard in the end":        {novav1.IronicDriver, shard + "shard =\n", 2, "", "share the nodes"},
 		"two of another driver":               {"fake.FakeDriver", "", 2, "", ""},
 		"two whose configuration is not read": {novav1.IronicDriver, "shard", 2, "spec.customServiceConfig", ""},

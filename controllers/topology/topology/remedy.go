@@ -27,7 +27,7 @@ func (s *scope) remedy(ctx context.Context, c *corev1.TopologySpreadConstraint) 
 		return "", err
 	}
 	if len(empty) > 0 {
-		return fmt.Sprintf("Nodes with taints that the pods do not tolerate (%s) count as domains without pods: set nodeTaintsPolicy: Honor in the constraint, or take the taints off the nodes if they are to run pods",
+		return fmt.Sprintf("Nodes with taints that the pods do not tolerate (%s) count as domains without pods: set nodeTaintsPolicy: Honor in the constraint, or remove the taints from the nodes if pods should run there",
 			names.List(empty, names.Few)), nil
 	}
 	return s.deletion(ctx, c)
@@ -41,7 +41,7 @@ func (s *scope) deletion(ctx context.Context, c *corev1.TopologySpreadConstraint
 		return "", err
 	}
 	if len(candidates) == 0 {
-		return fmt.Sprintf("In the %s with the most pods there is no pod of a StatefulSet with this Topology that could be deleted and made again: %s", c.TopologyKey, otherwise), nil
+		return fmt.Sprintf("In the %s with the most pods there is no pod of a StatefulSet with this Topology that could be deleted and created again: %s", c.TopologyKey, otherwise), nil
 	}
 	tried := candidates[:min(maxTried, len(candidates))]
 	places, err := s.Predictor.Replace(ctx, tried)

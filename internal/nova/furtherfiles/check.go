@@ -48,7 +48,7 @@ func problem(name, content string) string {
 	why := ""
 	switch {
 	case !utf8.ValidString(content):
-		why = fmt.Sprintf("line %d: is no UTF-8", line(content, len(validPrefix(content))))
+		why = fmt.Sprintf("line %d: is not UTF-8", line(content, len(validPrefix(content))))
 	case path.Ext(name) == ".yaml":
 		why = yamlProblem(name, content)
 	case path.Ext(name) == ".json":
@@ -96,7 +96,7 @@ func jsonProblem(content string) string {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		blank := len(content) - len(strings.TrimLeft(content, " \t\r\n"))
-		return fmt.Sprintf("line %d: is no JSON", line(content, blank+max(int(syntax.Offset)-1, 0)))
+		return fmt.Sprintf("line %d: is not valid JSON", line(content, blank+max(int(syntax.Offset)-1, 0)))
 	}
 	return ""
 }

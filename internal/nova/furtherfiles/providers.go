@@ -167,7 +167,7 @@ func providersProblem(content string) string {
 	var document yaml.Node
 	var values any
 	if yaml.Unmarshal([]byte(content), &document) != nil || document.Decode(&values) != nil || values == nil {
-		return "line 1: is no YAML"
+		return "line 1: is not valid YAML"
 	}
 	w := definition(values)
 	if w == nil {

@@ -88,7 +88,7 @@ func FuzzDefinitionsOfProviders(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, content string) {
-		if why := providersProblem(content); why != "" && why != "line 1: is no YAML" && !said.MatchString(why) {
+		if why := providersProblem(content); why != "" && why != "line 1: is not valid YAML" && !said.MatchString(why) {
 			t.Errorf("it is %q", why)
 		}
 	})

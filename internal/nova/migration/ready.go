@@ -34,7 +34,7 @@ func (m *Migration) Ready(context.Context) error {
 			"The certificate of the host cannot be renewed: see %s of NovaCell %s", m.signers(), m.compute.Spec.CellName)
 	}
 	if !m.isSettled {
-		return phase.Waiting(ready, novav1.MigrationPeersChangeReason, "Computes join NovaCell %s or leave it: the host lets in those of before until no compute of the cell is in a run", m.compute.Spec.CellName)
+		return phase.Waiting(ready, novav1.MigrationPeersChangeReason, "Computes join or leave NovaCell %s: until none of its computes is in a run, the host accepts only those that it had before", m.compute.Spec.CellName)
 	}
 	if m.keysChange {
 		return phase.Waiting(ready, novav1.MigrationPeersChangeReason, "The key by which NovaCell %s copies disks changes: the host keeps the one that it has until condition %s there says that it can be used", m.compute.Spec.CellName, novav1.MigrationKeyReadyCondition)
@@ -49,7 +49,7 @@ func (m *Migration) Ready(context.Context) error {
 	m.noteKey()
 	if names := m.unreachable(); len(names) > 0 {
 		return phase.Failing(ready, novav1.PeerUnreachableReason,
-			"The host does not reach libvirt over TLS on %s: see the conditions there, and what drops the ports between the hosts; then rerun this compute", strings.Join(names, ", "))
+			"The host does not reach libvirt over TLS on %s: see the conditions there, and make sure that no firewall between the hosts drops the ports; then rerun this compute", strings.Join(names, ", "))
 	}
 	count, copying := m.peers.count()
 	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s%s", m.compute.Spec.CellName, count, m.address, m.notCopied(count, copying), m.inClear())
@@ -58,7 +58,7 @@ func (m *Migration) Ready(context.Context) error {
 
 func (m *Migration) where() string {
 	if m.network == "" {
-		return "in ansibleHost of its node"
+		return "in ansibleHost of its node: set that field to an IP address"
 	}
 	return "in network " + m.network + ": set fixedIP in networks of its node"
 }

@@ -231,7 +231,7 @@ func (s *Registration) conclude(o drain.Outcome) {
 	mode, _ := s.order()
 	switch p := o.Problem; {
 	case p != nil && mode == "":
-		conditions.MarkFalse(p.Type, p.Reason, p.Severity, "The drain has ended, and cold migrations are being completed. %s", p.Message)
+		conditions.MarkFalse(p.Type, p.Reason, p.Severity, "The drain has ended, but its cold migrations are not complete yet. %s", p.Message)
 	case p != nil:
 		conditions.MarkFalse(p.Type, p.Reason, p.Severity, "%s", p.Message)
 	case mode == "":

@@ -291,7 +291,7 @@ func (s *Registration) checkSilence(fresh computeservice.Service) error {
 			"%s says that host %s is off, but its nova-compute reports to nova: the host is not off, and no guest is evacuated. Power it off, or remove annotation %s of the node",
 			s.compute.Status.Fence.By, fresh.Host, common.FenceAnnotation)
 	}
-	return phase.Waiting(t, novav1.EvacuatingReason, "Waiting %s to see that nova-compute on host %s no longer reports to nova", pause, fresh.Host)
+	return phase.Waiting(t, novav1.EvacuatingReason, "Waiting %s to make sure that nova-compute on host %s no longer reports to nova", pause, fresh.Host)
 }
 
 // uncleanable waits for a person to decide about a compute that is being deleted whose host

@@ -55,7 +55,7 @@ func judgeFenced(fence *novav1.FenceStatus, host string) *phase.Halt {
 	if fence.Ended {
 		text = "was off, and returns"
 	}
-	return phase.Waiting(novav1.ComputeServiceReadyCondition, novav1.HostFencedReason, "nova puts no guest on host %s, which %s: see condition %s", host, text, novav1.EvacuatedCondition)
+	return phase.Waiting(novav1.ComputeServiceReadyCondition, novav1.HostFencedReason, "nova puts no guest on host %s, because it %s: see condition %s", host, text, novav1.EvacuatedCondition)
 }
 
 // isUnsure reports whether it takes another answer of nova to know that a service works.
@@ -68,7 +68,7 @@ func (s *service) judgeDisabled() *phase.Halt {
 	service, t := *s.status, novav1.ComputeServiceReadyCondition
 	switch {
 	case s.drainedFor != nil && s.drainedFor() != "":
-		return phase.Waiting(t, novav1.HostDrainedReason, "nova puts no guest on host %s, which is drained (%s): condition %s says how far that is",
+		return phase.Waiting(t, novav1.HostDrainedReason, "nova puts no guest on host %s, because it is drained (%s): condition %s shows the progress",
 			service.Host, s.drainedFor(), novav1.DrainedCondition)
 	case service.DisabledFor != "":
 		return phase.Waiting(t, novav1.ServiceDisabledReason, "nova puts no guest on host %s: annotation %s of the node disables its service (%s). Remove the annotation to enable it",

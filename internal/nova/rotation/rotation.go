@@ -120,7 +120,7 @@ func mark(conditions *condition.Conditions, r *novav1.ConfigRollout, former, tro
 		conditions.MarkFalse(novav1.ConfigRolledOutCondition, reason, severity,
 			"%d of %d pods and computes run the present configuration. Others: %s%s", r.Current, r.Total, outdated(r), tail)
 	case r.Total == 0:
-		conditions.MarkTrue(novav1.ConfigRolledOutCondition, "There are no pods and computes that the configuration is for%s", tail)
+		conditions.MarkTrue(novav1.ConfigRolledOutCondition, "No pod or compute uses the configuration%s", tail)
 	default:
 		conditions.MarkTrue(novav1.ConfigRolledOutCondition, "All %d pods and computes run the present configuration%s", r.Total, tail)
 	}
