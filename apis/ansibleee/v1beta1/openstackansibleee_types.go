@@ -406,7 +406,7 @@ type OpenStackAnsibleEEStatus struct {
 // +kubebuilder:printcolumn:name="Hosts",type=string,JSONPath=`.status.hostsSummary`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name: a run becomes a Job of the same name, so at most 63 characters"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="metadata.name must have at most 63 characters, because the run gets a Job of the same name: choose a shorter name"
 type OpenStackAnsibleEE struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

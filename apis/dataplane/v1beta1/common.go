@@ -167,7 +167,7 @@ const DrainNone DrainPolicy = "none"
 type DriftCheck struct {
 	// Interval between two checks of a host. Hosts of a role have their turns spread over
 	// it.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('720h')",message="interval must be between 10m and 720h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10m') && duration(self) <= duration('720h')",message="interval must be between 10m and 720h: choose another one, or remove the field for 24h"
 	// +kubebuilder:default="24h"
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
@@ -264,7 +264,7 @@ type OpenStackDataPlaneRoleSpec struct {
 	// +kubebuilder:default={configure-network,validate-network,install-os,configure-os,run-os}
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, x == y))",message="each service can be named once"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, self.exists_one(y, x == y))",message="each service can be named once: remove the repeated name"
 	// +optional
 	// +listType=atomic
 	Services []string `json:"services,omitempty"`

@@ -174,7 +174,7 @@ type EDPMServiceClassStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 50",message="metadata.name must have at most 50 characters, lower case letters, digits and hyphens: it is the name of the service on nodes"
 // +kubebuilder:validation:XValidation:rule="!(self.metadata.name in ['nova', 'libvirt', 'ovn-controller', 'ovn-metadata']) && !self.metadata.name.endsWith('-cleanup')",message="metadata.name is reserved: nova, libvirt, ovn-controller and ovn-metadata are services of edpm-operators, and names that end with -cleanup are steps that remove a service. Choose another name"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.after) || !(self.metadata.name in self.spec.after)",message="spec.after has the class itself, which would wait for itself: remove it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.after) || !(self.metadata.name in self.spec.after)",message="spec.after names the class itself, which would wait for itself: remove that entry"
 type EDPMServiceClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

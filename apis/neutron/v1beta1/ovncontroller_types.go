@@ -20,7 +20,7 @@ const OVNControllerFinalizer = "neutron.openstack.org/ovncontroller"
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.dataplaneNodeName",message="metadata.name must be the same as spec.dataplaneNodeName: a node has one OVNController, named like the node"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.customServiceConfig) || size(self.spec.customServiceConfig) == 0",message="spec.customServiceConfig must be empty: ovn-controller reads no oslo.config; that of the metadata agent belongs into the OVNMetadataAgent of the node, and settings of Open vSwitch into ansibleVars of the node"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.customServiceConfig) || size(self.spec.customServiceConfig) == 0",message="spec.customServiceConfig must be empty: ovn-controller reads no oslo.config; set that of the metadata agent in the OVNMetadataAgent of the node, and settings of Open vSwitch in ansibleVars of the node"
 type OVNController struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

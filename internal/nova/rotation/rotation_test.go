@@ -82,7 +82,7 @@ func TestTheConditionSaysWhoIsOutdatedAndWhatIsHeld(t *testing.T) {
 		parts            []Part
 		former, troubles []string
 	}{
-		"True/Ready/: No pod or compute uses the configuration":                                                                             {},
+		"True/Ready/: No pod or compute uses the configuration":                                                                                                 {},
 		"True/Ready/: All 2 pods and computes run the present configuration":                                                                                    {parts: []Part{part("a", 2, 2)}},
 		"True/Ready/: All 1 pods and computes run the present configuration. it cannot":                                                                         {parts: []Part{part("a", 1, 1)}, troubles: []string{"it cannot"}},
 		"False/ConfigRollingOut/Info: 1 of 3 pods and computes run the present configuration. Others: a":                                                        {parts: []Part{part("a", 1, 3)}},
