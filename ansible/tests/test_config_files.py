@@ -185,7 +185,7 @@ class ConfigFilesTest(unittest.TestCase):
 
     def test_a_file_to_edit_that_is_missing(self):
         run = Files({"edits": [{"path": "{{ host }}/none", "steps": [{"line": "a"}]}]})
-        self.assertIn("host/none does not exist, of which lines are to be changed. Install the package", run.output)
+        self.assertIn("host/none does not exist, but lines in it have to be changed. Install the package", run.output)
 
     def test_paths_are_removed(self):
         task = {"absent": ["{{ host }}/dir", "{{ host }}/none", "{{ host }}/file"]}

@@ -90,8 +90,8 @@ class LibvirtSecretTest(modules.ModuleTest):
         self.assertEqual((self.value(uuid), self.value()), (KEY, False))
 
     def test_what_is_missing_or_not_valid(self):
-        for options, reason in (({"user": "nobody"}, "ceph.client.nobody.keyring has no key."), ({"user": "../x"}, "is no name of a user of Ceph"),
-                                ({"user": "a\n"}, "is no name of a user of Ceph"), ({"uuid": "x"}, "x is no UUID")):
+        for options, reason in (({"user": "nobody"}, "ceph.client.nobody.keyring has no key."), ({"user": "../x"}, "is not the name of a Ceph user"),
+                                ({"user": "a\n"}, "is not the name of a Ceph user"), ({"uuid": "x"}, "x is not a UUID")):
             with self.subTest(options):
                 self.assertIn(reason, self.failure(**self.options(**options)))
         self.keyring("short")

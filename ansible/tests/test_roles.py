@@ -895,7 +895,7 @@ class StorageTest(realhost.HostTest):
         self.assertRegex(self.host("multipath -t"), r'(?m)^\s*no_path_retry 12')
         for variables, reason in (
                 ({"edpm_storage_multipath_settings": {"user_frendly_names": "no"}}, "Refused, nothing was changed: multipath.conf line 3, invalid keyword"),
-                ({"edpm_storage_multipath_settings": {"a": 'b"\n}'}}, "edpm_storage_multipath_settings must have names of small letters"),
+                ({"edpm_storage_multipath_settings": {"a": 'b"\n}'}}, "edpm_storage_multipath_settings must have names in lower-case letters"),
                 ({"edpm_storage_modules": ["a b"]}, "edpm_storage_modules must be names of modules"),
                 ({"edpm_storage_initiator_name": "iqn.2026-11.com.example:a"}, "Leave it out, as volumes are exported to that name; or remove the file when none are attached.")):
             with self.subTest(reason):

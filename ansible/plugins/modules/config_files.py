@@ -249,7 +249,7 @@ class Tree(object):
     def directory(self, entry):
         path, made = entry["path"], not os.path.isdir(entry["path"])
         if made and os.path.lexists(path):
-            self.module.fail_json(msg="%s is no directory. Move it away." % path)
+            self.module.fail_json(msg="%s is not a directory. Move it away." % path)
         if made and not self.module.check_mode:
             make(path)
         changed = self.attributes(path, dict(entry, mode=entry["mode"] or ("0755" if made else None)))
@@ -291,7 +291,7 @@ class Tree(object):
         if content is None and not entry["create"]:
             if all("absent" in step for step in entry["steps"]):
                 return
-            self.module.fail_json(msg="%s does not exist, of which lines are to be changed. Install the package that it belongs to." % entry["path"])
+            self.module.fail_json(msg="%s does not exist, but lines in it have to be changed. Install the package that it belongs to." % entry["path"])
         edit = Edit((content or b"").decode("utf-8", "surrogateescape"))
         for step in entry["steps"]:
             edit.apply(step)

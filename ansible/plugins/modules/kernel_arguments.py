@@ -237,7 +237,7 @@ def wanted(module):
     words = list(module.params["arguments"])
     for word in words:
         if not ARGUMENT.match(word):
-            module.fail_json(msg="edpm_kernel_args: %r is no kernel argument. It must be name or name=value, of letters, digits and _.,:/=+@%%~-" % str(word))
+            module.fail_json(msg="edpm_kernel_args: %r is not a kernel argument. It must be name or name=value, of letters, digits and _.,:/=+@%%~-" % str(word))
         if word.split("=")[0] in OF_BOOT_LOADER:
             module.fail_json(msg="edpm_kernel_args: %s belongs to the boot loader. Leave it out." % word)
     return words + isolation(module)
@@ -249,7 +249,7 @@ def isolation(module):
     if not text:
         return []
     if not CPUS.match(text):
-        module.fail_json(msg="edpm_kernel_isolated_cpus: %r is no list of CPUs, such as 2-19,22-39." % str(text))
+        module.fail_json(msg="edpm_kernel_isolated_cpus: %r is not a list of CPUs, such as 2-19,22-39." % str(text))
     present, isolated = cpus(read(os.path.join(module.params["sys"], "devices", "system", "cpu", "present"))), cpus(text)
     if not isolated or isolated - present:
         module.fail_json(msg="edpm_kernel_isolated_cpus: %s are not all CPUs of the host, which has 0 to %d." % (text, max(present)))

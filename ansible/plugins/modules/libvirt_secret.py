@@ -126,13 +126,13 @@ def main():
         containers=dict(type="list", elements="str", default=["edpm_libvirt_virtqemud", "edpm_libvirt_libvirtd"])))
     directory, user = module.params["directory"], module.params["user"]
     if not re.match(r"[A-Za-z0-9_.-]+\Z", user):
-        module.fail_json(msg="edpm_ceph_user: %r is no name of a user of Ceph, such as openstack." % str(user))
+        module.fail_json(msg="edpm_ceph_user: %r is not the name of a Ceph user, such as openstack." % str(user))
     keyring = os.path.join(directory, "ceph.client.%s.keyring" % user)
     if module.check_mode and not os.path.exists(keyring):
         module.exit_json(changed=bool(running(module)), uuid=module.params["uuid"])
     uuid = (module.params["uuid"] or found(module, FSID, os.path.join(directory, "ceph.conf"), "fsid")).lower()
     if not UUID.match(uuid):
-        module.fail_json(msg="%s is no UUID. Correct fsid of ceph.conf, or edpm_ceph_secret_uuid." % uuid)
+        module.fail_json(msg="%s is not a UUID. Correct fsid of ceph.conf, or edpm_ceph_secret_uuid." % uuid)
     key = found(module, KEY, keyring, "key")
     module.no_log_values.add(key)
     module.exit_json(changed=bring(module, uuid, key), uuid=uuid)

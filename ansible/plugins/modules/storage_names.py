@@ -69,6 +69,7 @@ from ansible_collections.edpm.operators.plugins.module_utils.files import read, 
 # As RFC 3720 (3.2.6.3) and the NVMe base specification (qualified names) have them.
 INITIATOR = re.compile(r"(iqn\.\d{4}-\d\d\.[a-z0-9][a-z0-9.-]*(:[a-z0-9.:-]+)?|eui\.[0-9A-Fa-f]{16}|naa\.[0-9A-Fa-f]{16,32})\Z")
 NQN = re.compile(r"nqn\.\d{4}-\d\d\.[A-Za-z0-9][A-Za-z0-9.-]*:[A-Za-z0-9._:-]+\Z")
+EXAMPLES = {"initiator_name": "iqn.2026-11.com.example:compute-0", "host_nqn": "nqn.2026-11.com.example:compute-0"}
 MAX_NAME = 223
 OF_UUID = "nqn.2014-08.org.nvmexpress:uuid:"
 KEPT = "%s is not the name in %s. Leave it out, as volumes are exported to that name; or remove the file when none are attached."
@@ -93,7 +94,7 @@ class Names(object):
         """Returns the name that is asked for, and fails if it is not valid."""
         name = self.options[option]
         if name and (not valid.match(name) or len(name) > MAX_NAME):
-            self.module.fail_json(msg="%s: %r is no valid name. See its description." % (variable, str(name)))
+            self.module.fail_json(msg="%s: %r is not a valid name. Write it like %s, with at most %d characters." % (variable, str(name), EXAMPLES[option], MAX_NAME))
         return name
 
     def keep(self, path, has, wanted, variable):

@@ -141,7 +141,7 @@ def change(module, names):
     changes = []
     for name, status in zip(names, known(module, names)):
         if module.params["state"] == "started" and status.get("LoadState") == "not-found":
-            module.fail_json(msg="The host has no unit %s. Install its package, or leave it out." % name)
+            module.fail_json(msg="The host has no unit %s. Install its package, or remove the unit from the list." % name)
         for step in steps(module.params["state"], name, status):
             changes.append(" ".join(step))
             if not module.check_mode:
