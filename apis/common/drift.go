@@ -35,17 +35,17 @@ const HostInSyncCondition condition.Type = "HostInSync"
 const (
 	// HostDiffersReason : the message names the steps that would change the host, which is left
 	// as it is. Remedy: compare `kubectl edpm drift <node>` with what was done on the host. `kubectl
-	// edpm rerun <node>` repairs it; a change that is to stay belongs into the variables or the
+	// edpm rerun <node>` repairs it; to keep a change, add it to the variables or the
 	// configuration.
 	HostDiffersReason condition.Reason = "HostDiffers"
 	// RepairAwaitedReason : as `HostDiffers`, and the role has `repair: Ask`. Remedy: set
 	// annotation `edpm.openstack.org/rerun`, as `kubectl edpm rerun <node>` does: the next run
 	// repairs the host.
 	RepairAwaitedReason condition.Reason = "RepairAwaited"
-	// DriftReturnedReason : the step was run again because of what a check found, and the next
-	// check found differences again; it is not repaired another time automatically. Remedy: find
-	// what changes the host, such as another tool, or tasks that report changes in check mode each
-	// time, with `kubectl edpm drift <node>`; then run `kubectl edpm rerun <node>`.
+	// DriftReturnedReason : the step was run again because a check found differences, and the next
+	// check found differences again; the repair is not repeated automatically. Remedy: use `kubectl
+	// edpm drift <node>` to find out what changes the host, such as another tool, or tasks that
+	// always report changes in check mode; then run `kubectl edpm rerun <node>`.
 	DriftReturnedReason condition.Reason = "DriftReturned"
 )
 

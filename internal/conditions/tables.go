@@ -163,12 +163,12 @@ var tables = []Table{
 			withReasons(novaEvacuating, novaHostAlive, novaEvacuationNotPossible, novaHostReturning, novaHostEvacuated,
 				novaGuestsRemain.withMeaning("some guests cannot be evacuated; the message names them, and why. Those that failed are tried again after a minute, and then less and less often").
 					withRemedy("see [guests that cannot be evacuated](how-to/evacuate.md#guests-that-cannot-be-evacuated)"),
-				novaInvalidSpec.withMeaning("an annotation of the node says what it cannot; the message names it. Nothing is evacuated").withRemedy("correct or remove the annotation of the node"),
+				novaInvalidSpec.withMeaning("an annotation of the node has an invalid value; the message names it. Nothing is evacuated").withRemedy("correct or remove the annotation of the node"),
 				novaServiceNotReported, novaServiceConflict).
 			withReasons(unobserved...),
 		novaDrained.
 			withReasons(novaDraining, novaGuestsRemain, novaDrainNotPossible,
-				novaInvalidSpec.withMeaning("an annotation of the drain has another value than it can have; the message names it").withRemedy("correct or remove the annotation of the node"),
+				novaInvalidSpec.withMeaning("an annotation of the drain has an invalid value; the message names it").withRemedy("correct or remove the annotation of the node"),
 				novaServiceDown.withMeaning("the nova-compute of the host is down, without which nova moves no guest").withRemedy("see the condition `ComputeServiceReady`; if the host is off, [have its guests evacuated](how-to/evacuate.md)"),
 				novaServiceNotReported, novaServiceConflict, novaHostEmpty, novaGuestsStopped).
 			withReasons(unobserved...),

@@ -51,7 +51,7 @@ const (
 	// RetriesExhausted : as `Failed`, but retries are exhausted (removal only). Remedy: see
 	// [scale in](how-to/scale-in.md#a-host-that-cannot-be-cleaned-up).
 	RetriesExhausted Phase = "RetriesExhausted"
-	// Refused : the last run failed on this host as it does each time with the same inputs, for
+	// Refused : the last run failed on this host, and would fail each time with the same inputs, for
 	// example because the image refuses the configuration, or another tool runs the service;
 	// what was on the host is unchanged. Remedy: correct what the message names, see [hosts of
 	// other tools](how-to/hosts-of-other-tools.md); the step is run again when its inputs or its

@@ -677,7 +677,7 @@ const (
 	MetalReplaceRefusedReason condition.Reason = "HostNotReplaced"
 	// MetalWriteRefusedReason : a write to the BareMetalHost is refused, by baremetal-operator's
 	// webhook or another rule of the cluster, or the webhook does not answer; the message has
-	// its words. Remedy: correct the BareMetalHost or the webhook, and it continues
+	// the error. Remedy: correct the BareMetalHost or the webhook, and it continues
 	// automatically; to have another machine, register one, or name it in `spec.bareMetalHost`;
 	// to delete the node and leave the machine as it is, set annotation
 	// `edpm.openstack.org/skip-cleanup: "true"` on the node.

@@ -163,7 +163,7 @@ const (
 	OptionsRefusedReason condition.Reason = "OptionsRefused"
 	// OptionsWarnedReason : the condition is True, and `customServiceConfig` has options that the
 	// image does not know, or that have another name now; the message has field and line. Remedy:
-	// correct the lines if they are not meant so.
+	// correct the lines if they are mistakes.
 	OptionsWarnedReason condition.Reason = "OptionsWarned"
 	// MigrationCALostReason : the Secret with the authority of live migrations that the operators
 	// made no longer exists, and computes have certificates that it signed, which stay valid
@@ -193,13 +193,14 @@ const (
 	// `fixedIP` of the network that the message names.
 	MigrationAddressMissingReason condition.Reason = "MigrationAddressMissing"
 	// MigrationNotConfiguredReason : a version of the operators without live migration has
-	// deployed the host, and nothing is run on it only because they are newer. Remedy: run the
+	// deployed the host, and an upgrade of the operators alone runs nothing on it. Remedy: run the
 	// steps of the node again with `kubectl edpm rerun <node>`, which restarts libvirt and
 	// nova-compute but no guest.
 	MigrationNotConfiguredReason condition.Reason = "MigrationNotConfigured"
-	// MigrationPeersChangeReason : computes join the cell or leave it, or the key by which they
-	// copy disks changes. Hosts let in those of before until no compute of the cell is in a run
-	// and the key can be used; then step `live-migration` is run on all of them. Remedy: nothing.
+	// MigrationPeersChangeReason : computes join or leave the cell, or the key with which they
+	// copy disks changes. Until no compute of the cell is in a run and the key can be used, hosts
+	// accept the computes that they had before; then step `live-migration` is run on all of them.
+	// Remedy: nothing.
 	MigrationPeersChangeReason condition.Reason = "MigrationPeersChange"
 	// PeerUnreachableReason : the host did not reach libvirt on the computes that the message
 	// names over TLS; the compute itself is named if it does not answer at its own address.
@@ -220,7 +221,7 @@ const (
 	// check that the host has the name in nova that the message has.
 	ServiceNotReportedReason condition.Reason = "ComputeServiceNotReported"
 	// ServiceDuplicatedReason : nova has services of the host in two cells. Remedy: delete the
-	// one that is left from the other cell: see the message.
+	// service in the cell that the host no longer belongs to: see the message.
 	ServiceDuplicatedReason condition.Reason = "ComputeServiceDuplicated"
 	// ServiceConflictReason : another compute of the same Nova has the host of this name; the
 	// message names both. Nothing is written to nova. Remedy: correct `edpm_nova_host` on the
@@ -281,9 +282,9 @@ const (
 	// HostEvacuatedReason : (True) nova has nothing on the host. Remedy: nothing; it can be
 	// repaired, [replaced](how-to/replace-a-host.md) or [removed](how-to/scale-in.md).
 	HostEvacuatedReason condition.Reason = "HostEvacuated"
-	// HostReturningReason : no one says any more that the host is off. nova uses it again once
-	// its steps have been run since, and its nova-compute has removed the guests that were
-	// evacuated; the message says what is awaited. Remedy: nothing; see the conditions
+	// HostReturningReason : the host is no longer declared off. nova uses it again once
+	// its steps have been run, and its nova-compute has removed the evacuated
+	// guests; the message says what is awaited. Remedy: nothing; see the conditions
 	// `DeploymentReady` and `DataPlaneNodeReady`, and the log of nova-compute if it does not end.
 	// With severity Error [evacuations do not
 	// end](how-to/evacuate.md#evacuations-that-do-not-end).
@@ -397,13 +398,13 @@ const ComputesOlderReason condition.Reason = "ComputesOlder"
 const (
 	// ConfigRollingOutReason : pods or computes do not run the present configuration yet; the
 	// message has their number, and names some. Former Secrets are held for them. Remedy: see
-	// the conditions of the computes that the message names, and of what they wait for; a compute
-	// that is lost has to be deleted. It continues automatically.
+	// the conditions of the computes that the message names, and of what they wait for; delete
+	// computes that are lost. It continues automatically.
 	ConfigRollingOutReason condition.Reason = "ConfigRollingOut"
 	// SecretNotHeldReason : pods or computes do not run the present configuration yet, and a
 	// Secret that they may use cannot be held by a finalizer; the message says why. Remedy: do
-	// not revoke or delete what is in it until the condition is True; correct what the message
-	// says.
+	// not revoke or delete its credentials until the condition is True; correct what the message
+	// names.
 	SecretNotHeldReason condition.Reason = "SecretNotHeld"
 )
 
