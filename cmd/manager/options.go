@@ -57,7 +57,7 @@ func (o *options) bind(fs *flag.FlagSet) {
 	fs.DurationVar(&o.engine.Backoff.Max, "retry-max", o.engine.Backoff.Max, "longest time until a failed host is retried")
 	fs.IntVar(&o.secrets.Secrets, "secrets-per-namespace", o.secrets.Secrets, "maximum number of Secrets of one namespace that are watched; each needs about 80 KiB of memory")
 	fs.IntVar(&o.engine.MaxRuns, "max-concurrent-runs", o.engine.MaxRuns, "maximum number of runs of Ansible in progress in all namespaces; 0 means no limit")
-	fs.IntVar(&o.engine.History, "run-history", o.engine.History, "number of finished runs that are kept per role and step")
+	fs.IntVar(&o.engine.History, "run-history", o.engine.History, "number of finished runs that are kept for each role and kind of owner")
 	fs.IntVar(&o.engine.HistoryTotal, "run-history-total", o.engine.HistoryTotal, "number of finished runs that are kept in total; the oldest are deleted first")
 	fs.Var((*resourceList)(&o.runner.Requests), "runner-requests", "resource requests of the Pod of a run with 50 hosts, which with fewer requests less memory; empty means none")
 	fs.Var((*resourceList)(&o.runner.Limits), "runner-limits", "resource limits of the Pod of a run; empty means no limits")
