@@ -193,32 +193,73 @@ class AuditTest(unittest.TestCase):
         self.assertEqual((run.code, run.log), (0, []), run.output)
 
 
-class Consoles(runs.Run):
-    """A run that writes qemu.conf, and the certificates of consoles, by the variables of the roles."""
+class Certificates(runs.Run):
+    """A run that writes the configuration of libvirt, and the certificates of a host, by the variables of the roles."""
 
-    def __init__(self, **variables):
-        self.conf, self.written = "", {}
+    CONFS = {"qemu": "edpm_libvirt_qemu_conf", "libvirtd": "(edpm_libvirt_files | selectattr('name', 'eq', 'libvirtd/libvirtd.conf') | first).vars.edpm_libvirt_settings"}
+
+    def __init__(self, names, **variables):
+        self.confs, self.written = {}, {}
         files = [os.path.join(runs.COLLECTION, "roles", role, name, "main.yml")
                  for role in ("edpm_migration", "edpm_libvirt") for name in ("defaults", "vars")]
-        names = ("console-ca.crt", "console.crt", "console.key")
+        self.directories = [name for name, first in (("qemu", "tls.crt"), ("libvirt", "tls.crt"), ("consoles", "console.crt")) if first in names]
         tasks = [
             {"ansible.builtin.template": {"src": os.path.join(runs.COLLECTION, "roles", "edpm_libvirt", "templates", "libvirt.conf.j2"),
-                                          "dest": "{{ inventory_dir }}/../rendered"},
-             "vars": {"edpm_libvirt_settings": "{{ edpm_libvirt_qemu_conf }}"}},
-            {"edpm.operators.config_files": {"directory": "{{ inventory_dir }}/../vnc", "copies": "{{ edpm_migration_of_consoles }}", "mode": "0640",
-                                             "directories": [{"path": "{{ inventory_dir }}/../vnc"}]}},
+                                          "dest": "{{ inventory_dir }}/../%s.conf" % name},
+             "vars": {"edpm_libvirt_settings": "{{ %s }}" % settings}} for name, settings in self.CONFS.items()
+        ] + [
+            {"edpm.operators.config_files": {"directory": "{{ inventory_dir }}/../" + name, "copies": "{{ edpm_migration_of_%s }}" % name, "mode": "0640",
+                                             "directories": [{"path": "{{ inventory_dir }}/../%s/%s" % (name, directory)} for directory in below]}}
+            for name, below in (("qemu", ["."]), ("libvirt", [".", "CA", "libvirt", "libvirt/private"]), ("consoles", ["."])) if name in self.directories
         ]
         config_files = {name: "{{ inventory_dir }}/../given/" + name for name in names}
+        variables = dict(variables, edpm_libvirt_daemons=["libvirtd"])
         super().__init__([{"hosts": "all", "gather_facts": False, "vars_files": files, "vars": {"edpm_config_files": config_files}, "tasks": tasks}],
                          hosts=("h1",), arguments=("--extra-vars", json.dumps(variables)), files={"given/" + name: name for name in names})
 
     def after(self):
-        if self.code == 0:
-            with open(self.path("rendered"), encoding="utf-8") as file:
-                self.conf = file.read()
-            for name in os.listdir(self.path("vnc")):
-                with open(self.path("vnc", name), encoding="utf-8") as file:
-                    self.written[name] = file.read()
+        if self.code != 0:
+            return
+        for name in self.CONFS:
+            with open(self.path(name + ".conf"), encoding="utf-8") as file:
+                self.confs[name] = file.read().splitlines()
+        for top in self.directories:
+            self.written[top] = {}
+            for directory, _, names in os.walk(self.path(top)):
+                for name in names:
+                    with open(os.path.join(directory, name), encoding="utf-8") as file:
+                        self.written[top][os.path.relpath(os.path.join(directory, name), self.path(top))] = file.read()
+
+
+@runs.needs_ansible
+class MigrationTest(unittest.TestCase):
+    SHARED = ("tls.crt", "tls.key", "ca.crt")
+    OF_LIBVIRT = {"CA/cacert.pem": "ca.crt", "libvirt/servercert.pem": "tls.crt", "libvirt/clientcert.pem": "tls.crt",
+                  "libvirt/private/serverkey.pem": "tls.key", "libvirt/private/clientkey.pem": "tls.key"}
+
+    def run_with(self, *names, **variables):
+        run = Certificates(names, **variables)
+        self.assertEqual(run.code, 0, run.output)
+        return run
+
+    def test_qemu_has_a_certificate_of_its_own(self):
+        run = self.run_with(*self.SHARED, "qemu.crt", "qemu.key", "qemu-ca.crt", edpm_migration_address="192.0.2.1", edpm_libvirt_tls_clients="OU=libvirt of a/b,CN=*")
+        self.assertEqual(run.written["libvirt"], self.OF_LIBVIRT)
+        self.assertEqual(run.written["qemu"], {"ca-cert.pem": "qemu-ca.crt", "server-cert.pem": "qemu.crt", "client-cert.pem": "qemu.crt",
+                                               "server-key.pem": "qemu.key", "client-key.pem": "qemu.key"})
+        self.assertIn('tls_allowed_dn_list = ["OU=libvirt of a/b,CN=*"]', run.confs["libvirtd"])
+        for line in ("listen_tls = 1", "listen_tcp = 0", 'listen_addr = "192.0.2.1"', 'auth_tls = "none"'):
+            self.assertIn(line, run.confs["libvirtd"])
+
+    def test_a_host_of_an_earlier_version_keeps_one_certificate(self):
+        run = self.run_with(*self.SHARED, edpm_migration_address="192.0.2.1")
+        self.assertEqual(run.written["libvirt"], self.OF_LIBVIRT)
+        self.assertEqual(run.written["qemu"], {"ca-cert.pem": "ca.crt", "server-cert.pem": "tls.crt", "client-cert.pem": "tls.crt",
+                                               "server-key.pem": "tls.key", "client-key.pem": "tls.key"})
+        self.assertNotIn("tls_allowed_dn_list", "".join(run.confs["libvirtd"]))
+
+    def test_a_host_without_an_address_listens_for_no_one(self):
+        self.assertNotIn("tls", "".join(self.run_with().confs["libvirtd"]))
 
 
 @runs.needs_ansible
@@ -226,15 +267,15 @@ class ConsolesTest(unittest.TestCase):
     OURS = ["vnc_tls = 1", 'vnc_tls_x509_cert_dir = "/var/lib/libvirt/pki/vnc"', "vnc_tls_x509_verify = 1"]
 
     def consoles(self, **variables):
-        run = Consoles(**variables)
+        run = Certificates(("console-ca.crt", "console.crt", "console.key"), **variables)
         self.assertEqual(run.code, 0, run.output)
-        return [line for line in run.conf.splitlines() if line.startswith("vnc_")], run
+        return [line for line in run.confs["qemu"] if line.startswith("vnc_")], run
 
     def test_consoles_over_tls(self):
         lines, run = self.consoles(edpm_libvirt_console_tls=True, edpm_migration_address="192.0.2.1")
         self.assertEqual(lines, self.OURS)
-        self.assertIn('default_tls_x509_cert_dir = "/var/lib/libvirt/pki/qemu"', run.conf.splitlines())
-        self.assertEqual(run.written, {"ca-cert.pem": "console-ca.crt", "server-cert.pem": "console.crt", "server-key.pem": "console.key"})
+        self.assertIn('default_tls_x509_cert_dir = "/var/lib/libvirt/pki/qemu"', run.confs["qemu"])
+        self.assertEqual(run.written["consoles"], {"ca-cert.pem": "console-ca.crt", "server-cert.pem": "console.crt", "server-key.pem": "console.key"})
 
     def test_a_host_without_certificates_for_them(self):
         self.assertEqual(self.consoles(edpm_migration_address="192.0.2.1")[0], [])
