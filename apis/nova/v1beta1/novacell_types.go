@@ -319,6 +319,11 @@ type NovaCellStatus struct {
 	// +optional
 	MigrationCA *AuthorityStatus `json:"migrationCA,omitempty"`
 
+	// QEMUAuthority is what the authority of QEMU is used for on hosts of the cell: Only, unless
+	// versions of the operators have deployed hosts that gave libvirt and QEMU one certificate.
+	// +optional
+	QEMUAuthority QEMUAuthority `json:"qemuAuthority,omitempty"`
+
 	// ConsoleCA is the authority by which the console proxy and the consoles of guests on hosts
 	// know one another, from the first time that the cell had a console proxy.
 	// +optional

@@ -126,7 +126,32 @@ type LiveMigrationStatus struct {
 	// +optional
 	// +listType=atomic
 	UnreachablePeers []string `json:"unreachablePeers,omitempty"`
+	// QEMUAuthority is what the authority of QEMU is used for on the host. Absent where a version
+	// of the operators has deployed the host that gave libvirt and QEMU one certificate.
+	// +optional
+	QEMUAuthority QEMUAuthority `json:"qemuAuthority,omitempty"`
 }
+
+// QEMUAuthority is what the authority is used for that signs the certificates of QEMU on hosts, and
+// that libvirt does not trust. QEMU on each host has to accept what it has on others at any time: the
+// uses follow one another, each once all computes of the cell have come to the one before.
+//
+// +kubebuilder:validation:Enum=Pending;Trusted;Signing;Only
+type QEMUAuthority string
+
+// Uses of the authority of QEMU, in their order.
+const (
+	// QEMUAuthorityPending : the next run of step libvirt-tls brings it to the host.
+	QEMUAuthorityPending QEMUAuthority = "Pending"
+	// QEMUAuthorityTrusted : QEMU trusts it, and also the one of libvirt, which signs a
+	// certificate of its own for QEMU still.
+	QEMUAuthorityTrusted QEMUAuthority = "Trusted"
+	// QEMUAuthoritySigning : it signs the certificate of QEMU, which trusts both. From here on
+	// libvirt lets in those with a name of libvirt only (tls_allowed_dn_list).
+	QEMUAuthoritySigning QEMUAuthority = "Signing"
+	// QEMUAuthorityOnly : QEMU trusts no other one.
+	QEMUAuthorityOnly QEMUAuthority = "Only"
+)
 
 // NovaExternalCompute is a nova-compute service with the libvirt driver on a
 // host outside Kubernetes. Its name is that of the node.

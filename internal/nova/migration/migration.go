@@ -141,7 +141,7 @@ func (m *Migration) sign(ctx context.Context, cell *novav1.NovaCell) error {
 	name, _ := m.Vars["canonical_hostname"].(string)
 	compute := certificates.Compute{ID: string(m.compute.UID), Name: name, Address: m.address}
 	phase.Again(ctx, compute.Next(now).Sub(now))
-	if m.files, err = authority.Files(compute, now); err != nil {
+	if m.files, err = authority.Shared(compute, now); err != nil {
 		return err
 	}
 	return m.signConsoles(ctx, cell, compute)

@@ -158,6 +158,37 @@ func (a *Authority) RenewalAt() time.Time {
 // NotAfter is when the certificate ends.
 func (a *Authority) NotAfter() time.Time { return a.certificate.NotAfter }
 
+// further is another authority, whose key follows from that of this one, and of which that one does not
+// know. Its certificate is for what has the name, or for everything if that is empty.
+func (a *Authority) further(purpose, name string) (*Authority, error) {
+	key, _, err := a.derive(purpose)
+	if err != nil {
+		return nil, err
+	}
+	// The key stays when the certificate of this authority is renewed.
+	_, serial, err := a.derive(fmt.Sprintf("%s %q %d", purpose, name, a.certificate.NotAfter.Unix()))
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: purpose}, NotBefore: a.certificate.NotBefore, NotAfter: a.certificate.NotAfter,
+		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
+	}
+	if name != "" {
+		template.PermittedDNSDomains, template.PermittedDNSDomainsCritical = []string{name}, true
+	}
+	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("signing the certificate of the authority for %s: %w", purpose, err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	return &Authority{certificate: certificate, key: key, secret: secret, trusted: []*x509.Certificate{certificate}}, err
+}
+
 func bundle(certificates []*x509.Certificate) []byte {
 	var out []byte
 	for _, c := range certificates {

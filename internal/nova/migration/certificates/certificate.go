@@ -26,7 +26,8 @@ const (
 	keyUsage = x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment
 )
 
-// Files of a compute, by the names that roles of the collection know.
+// Files of libvirt on a compute, by the names that roles of the collection know. They are for QEMU
+// as well where it has none of its own.
 const (
 	CertificateFile = "tls.crt"
 	KeyFile         = "tls.key"
@@ -40,29 +41,39 @@ type Compute struct {
 	// Name and Address by which other computes connect to it.
 	Name    string
 	Address netip.Addr
+	// Cell that the compute is in, as <namespace>/<name>.
+	Cell string
 }
 
-// Files returns the certificate of a compute with its key, and those that it trusts. The
-// certificate of an authority for a compute is the same each time until Next: it follows
-// from the key of the authority, so that it is kept nowhere but on the host.
-func (a *Authority) Files(c Compute, now time.Time) (map[string][]byte, error) {
+// Shared returns one certificate for libvirt and QEMU of a compute with its key, and those that
+// both trust: what earlier versions gave to hosts. The certificate of an authority for a compute is
+// the same each time until Next, and so are those of Libvirt and QEMU: it follows from the key of the
+// authority, so that it is kept nowhere but on the host.
+func (a *Authority) Shared(c Compute, now time.Time) (map[string][]byte, error) {
+	certificate, key, err := a.sign(c, "live migration", pkix.Name{CommonName: c.Name}, now)
+	return map[string][]byte{CertificateFile: certificate, KeyFile: key, TrustedFile: a.Trusted()}, err
+}
+
+// sign returns the certificate of a compute with its key, both in PEM format. Each purpose has a key
+// of its own.
+func (a *Authority) sign(c Compute, purpose string, subject pkix.Name, now time.Time) (certificate, text []byte, err error) {
 	begin := c.begin(now)
-	key, serial, err := a.derive(fmt.Sprintf("live migration %q %q %s %d", c.ID, c.Name, c.Address, begin.Unix()))
+	key, serial, err := a.derive(fmt.Sprintf("%s %q %q %s %d", purpose, c.ID, c.Name, c.Address, begin.Unix()))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: c.Name}, NotBefore: begin.Add(-skew), NotAfter: a.end(begin),
+		SerialNumber: serial, Subject: subject, NotBefore: begin.Add(-skew), NotAfter: a.end(begin),
 		KeyUsage: keyUsage, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		DNSNames: []string{c.Name}, IPAddresses: []net.IP{c.Address.AsSlice()}, BasicConstraintsValid: true,
 	}
 	// Without a source of randomness signatures are deterministic (RFC 6979).
 	der, err := x509.CreateCertificate(nil, template, a.certificate, key.Public(), a.key)
 	if err != nil {
-		return nil, fmt.Errorf("signing the certificate of %s: %w", c.Name, err)
+		return nil, nil, fmt.Errorf("signing the certificate of %s: %w", c.Name, err)
 	}
-	text, err := keyutil.MarshalPrivateKeyToPEM(key)
-	return map[string][]byte{CertificateFile: encode(der), KeyFile: text, TrustedFile: a.Trusted()}, err
+	text, err = keyutil.MarshalPrivateKeyToPEM(key)
+	return encode(der), text, err
 }
 
 // end is that of a certificate which begins then.

@@ -16,8 +16,8 @@ import (
 
 var (
 	now  = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-	host = Compute{ID: "uid-0", Name: "edpm-compute-0", Address: netip.MustParseAddr("192.0.2.10")}
-	peer = Compute{ID: "uid-1", Name: "edpm-compute-1", Address: netip.MustParseAddr("2001:db8::11")}
+	host = Compute{ID: "uid-0", Name: "edpm-compute-0", Address: netip.MustParseAddr("192.0.2.10"), Cell: "openstack/cell1"}
+	peer = Compute{ID: "uid-1", Name: "edpm-compute-1", Address: netip.MustParseAddr("2001:db8::11"), Cell: "openstack/cell1"}
 )
 
 func newSecret(t *testing.T, at time.Time) map[string][]byte {
@@ -40,7 +40,7 @@ func parsed(t *testing.T, data map[string][]byte, at time.Time) *Authority {
 
 func files(t *testing.T, a *Authority, c Compute, at time.Time) map[string][]byte {
 	t.Helper()
-	all, err := a.Files(c, at)
+	all, err := a.Shared(c, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,8 +147,8 @@ func TestTheCertificateOfAComputeStays(t *testing.T) {
 		t.Errorf("the old one ends %s after it is replaced", left)
 	}
 	for name, c := range map[string]Compute{
-		"another compute": peer, "another address": {host.ID, host.Name, netip.MustParseAddr("192.0.2.11")},
-		"a compute that was deleted and created again": {"uid-2", host.Name, host.Address},
+		"another compute": peer, "another address": {ID: host.ID, Name: host.Name, Address: netip.MustParseAddr("192.0.2.11")},
+		"a compute that was deleted and created again": {ID: "uid-2", Name: host.Name, Address: host.Address},
 	} {
 		if other := files(t, parsed(t, data, now), c, now); bytes.Equal(first[KeyFile], other[KeyFile]) {
 			t.Errorf("%s has the same key", name)

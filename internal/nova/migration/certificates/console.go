@@ -78,28 +78,7 @@ func (a *Authority) ConsoleHost(c Compute) (map[string][]byte, error) {
 // consoleHosts is the authority of hosts, with a certificate for those of a name, or for all if it
 // is empty.
 func (a *Authority) consoleHosts(name string) (*Authority, error) {
-	key, _, err := a.derive("consoles of hosts")
-	if err != nil {
-		return nil, err
-	}
-	// The key stays when the authority is renewed, and has a certificate for each host.
-	_, serial, err := a.derive(fmt.Sprintf("consoles of hosts %q %d", name, a.certificate.NotAfter.Unix()))
-	if err != nil {
-		return nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: "consoles of hosts"}, NotBefore: a.certificate.NotBefore, NotAfter: a.certificate.NotAfter,
-		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
-	}
-	if name != "" {
-		template.PermittedDNSDomains, template.PermittedDNSDomainsCritical = []string{name}, true
-	}
-	der, err := x509.CreateCertificate(nil, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("signing the certificate of the authority of consoles on hosts: %w", err)
-	}
-	certificate, err := x509.ParseCertificate(der)
-	return &Authority{certificate: certificate, key: key}, err
+	return a.further("consoles of hosts", name)
 }
 
 func consoleFiles(key *ecdsa.PrivateKey, certificate, trusted []byte) (map[string][]byte, error) {

@@ -133,7 +133,7 @@ func TestCertificatesOfConsolesStay(t *testing.T) {
 	if diff := cmp.Diff(consolesOf(t, first, host), consolesOf(t, second, host)); diff != "" {
 		t.Errorf("that of a host differs when it is made again:\n%s", diff)
 	}
-	for name, c := range map[string]Compute{"another host": peer, "a host that was deleted and created again": {"uid-2", host.Name, host.Address}} {
+	for name, c := range map[string]Compute{"another host": peer, "a host that was deleted and created again": {ID: "uid-2", Name: host.Name, Address: host.Address}} {
 		if bytes.Equal(consolesOf(t, first, host)[ConsoleKeyFile], consolesOf(t, first, c)[ConsoleKeyFile]) {
 			t.Errorf("%s has the same key", name)
 		}
