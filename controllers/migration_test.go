@@ -39,12 +39,23 @@ func (w *world) last(host, step string) fakekube.Execution {
 	return all[len(all)-1]
 }
 
-// verified returns the certificate of a host if it is valid for its address.
+// verified returns the certificate of libvirt on a host if it is valid for its address.
 func verified(files map[string]string, address string) *x509.Certificate {
 	GinkgoHelper()
+	return verify(files, [3]string{"tls.crt", "tls.key", "ca.crt"}, address)
+}
+
+// verifiedOfQEMU returns that of QEMU.
+func verifiedOfQEMU(files map[string]string, address string) *x509.Certificate {
+	GinkgoHelper()
+	return verify(files, [3]string{"qemu.crt", "qemu.key", "qemu-ca.crt"}, address)
+}
+
+func verify(files map[string]string, names [3]string, address string) *x509.Certificate {
+	GinkgoHelper()
 	roots := x509.NewCertPool()
-	Expect(roots.AppendCertsFromPEM([]byte(files["ca.crt"]))).To(BeTrue())
-	block, _ := pem.Decode([]byte(files["tls.crt"]))
+	Expect(roots.AppendCertsFromPEM([]byte(files[names[2]]))).To(BeTrue())
+	block, _ := pem.Decode([]byte(files[names[0]]))
 	Expect(block).NotTo(BeNil())
 	leaf, err := x509.ParseCertificate(block.Bytes)
 	Expect(err).NotTo(HaveOccurred())
@@ -52,7 +63,7 @@ func verified(files map[string]string, address string) *x509.Certificate {
 		_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: address, KeyUsages: []x509.ExtKeyUsage{usage}})
 		Expect(err).NotTo(HaveOccurred())
 	}
-	key, err := keyutil.ParsePrivateKeyPEM([]byte(files["tls.key"]))
+	key, err := keyutil.ParsePrivateKeyPEM([]byte(files[names[1]]))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(key.(*ecdsa.PrivateKey).Public()).To(Equal(leaf.PublicKey))
 	return leaf
@@ -96,7 +107,10 @@ var _ = Describe("Live migration", func() {
 			verified(tls.Files, name)
 			Expect(tls.Vars).To(HaveKeyWithValue("edpm_libvirt_image", "libvirt:1"))
 			Expect(w.last(name, "libvirt").Vars).To(HaveKeyWithValue("edpm_migration_address", address))
+			verifiedOfQEMU(tls.Files, address)
+			Expect(tls.Files["qemu-ca.crt"]).NotTo(ContainSubstring(tls.Files["ca.crt"]), "QEMU has an authority of its own")
 			Expect(w.last(name, "libvirt").Files).To(BeEmpty(), "a certificate is no input of libvirt")
+			Expect(w.last(name, "libvirt").Vars).To(HaveKeyWithValue("edpm_libvirt_tls_clients", "OU=libvirt of "+w.ns+"/cell1,CN=*"))
 			peers := w.last(name, "live-migration")
 			Expect(peers.Vars).To(HaveKeyWithValue("edpm_migration_peers", map[string]any{"a": pair["a"], "b": pair["b"]}))
 		}
@@ -234,6 +248,81 @@ var _ = Describe("Live migration", func() {
 		annotate(w.node("a"), common.RerunAnnotation, "now")
 		w.condition(w.compute("a"), ready, "True/Ready/", "reached at 192.0.2.7")
 		Expect(w.moves("a")).To(Equal([]int{1, 2, 2, 1}))
+		w.quiet()
+	})
+
+	// shared makes the computes of cell1 those of a version that gave libvirt and QEMU one certificate.
+	shared := func(names ...string) {
+		GinkgoHelper()
+		w.running.end()
+		for _, name := range names {
+			Expect(api.Status().Patch(ctx, w.compute(name), jsonPatch(`{"status":{"liveMigration":{"qemuAuthority":null}}}`))).To(Succeed())
+		}
+		Expect(api.Status().Patch(ctx, MakeCell("cell1", w.ns).Obj(), jsonPatch(`{"status":{"qemuAuthority":null}}`))).To(Succeed())
+		w.running = startManager(w.ns, w.opts)
+		for _, name := range names {
+			w.condition(w.compute(name), ready, "True/Ready/", "QEMU has the key of libvirt", "kubectl edpm rerun "+name)
+			Expect(w.last(name, "libvirt-tls").Files).NotTo(HaveKey("qemu.crt"))
+		}
+		w.quiet()
+	}
+
+	It("gives QEMU a certificate of its own on hosts of an earlier version when asked, in an order in which guests can be moved at any time", func() {
+		cell := MakeCell("cell1", w.ns).Obj()
+		computes(pair)
+		w.computesReady("a", "b")
+		shared("a", "b")
+		w.condition(cell, novav1.MigrationCAReadyCondition, "True/Ready/", "2 computes have not reached Trusted", "kubectl edpm rerun <node>")
+		ofA, ofB := w.moves("a"), w.moves("b")
+
+		By("having one host trust the authority in addition")
+		annotate(w.node("a"), common.RerunAnnotation, "now")
+		w.condition(cell, novav1.MigrationCAReadyCondition, "True/Ready/", "1 computes have not reached Trusted")
+		Eventually(func() string { return shown(Default, w.compute("a"), ready) }).Should(And(HavePrefix("True/Ready/"), Not(ContainSubstring("key of libvirt"))))
+		w.quiet()
+		files := w.last("a", "libvirt-tls").Files
+		verifiedOfQEMU(files, pair["a"])
+		Expect(files["qemu-ca.crt"]).To(HaveSuffix(files["ca.crt"]), "it accepts what the other host has")
+		Expect(verifiedOfQEMU(map[string]string{"qemu.crt": files["qemu.crt"], "qemu.key": files["qemu.key"], "qemu-ca.crt": files["ca.crt"]}, pair["a"])).NotTo(BeNil(), "the other host accepts it")
+		Expect(w.last("a", "libvirt").Vars).NotTo(HaveKey("edpm_libvirt_tls_clients"), "libvirt of the other host has no name that it would accept")
+		Expect(w.moves("b")).To(Equal(ofB), "nothing is run on a host because of another one")
+		Expect(w.moves("a")).To(Equal([]int{ofA[0] + 1, ofA[1] + 1, ofA[2] + 1, ofA[3] + 1}))
+
+		By("going on when all trust it")
+		annotate(w.node("b"), common.RerunAnnotation, "now")
+		Eventually(func() any { return get(Default, cell).Status.QEMUAuthority }).Should(Equal(novav1.QEMUAuthorityOnly))
+		for name, address := range pair {
+			Eventually(func() any { return get(Default, w.compute(name)).Status.LiveMigration.QEMUAuthority }).Should(Equal(novav1.QEMUAuthorityOnly))
+			w.condition(w.compute(name), ready, "True/Ready/")
+			files := w.last(name, "libvirt-tls").Files
+			verifiedOfQEMU(files, address)
+			Expect(files["qemu-ca.crt"]).NotTo(ContainSubstring(files["ca.crt"]))
+			Expect(w.last(name, "libvirt").Vars).To(HaveKeyWithValue("edpm_libvirt_tls_clients", "OU=libvirt of "+w.ns+"/cell1,CN=*"))
+		}
+		Eventually(func() string { return shown(Default, cell, novav1.MigrationCAReadyCondition) }).Should(And(HavePrefix("True/Ready/"), Not(ContainSubstring("QEMU"))))
+		w.quiet()
+		Expect(w.times("a", "libvirt")).To(Equal(ofA[1]+2), "once when asked, and once for the names that it lets in")
+		Expect(w.times("a", "nova")).To(Equal(ofA[2] + 1))
+		w.resync()
+		Expect(w.wire.Since(0)).To(BeEmpty())
+	})
+
+	It("does not wait for a host of an earlier version that is removed, and gives a new one what the others have", func() {
+		cell := MakeCell("cell1", w.ns).Obj()
+		computes(pair)
+		w.computesReady("a", "b")
+		shared("a", "b")
+		w.make(MakeNode("c", w.ns).Role("compute").Host("192.0.2.3").Obj())
+		w.computesReady("c")
+		Eventually(func() any { return get(Default, w.compute("c")).Status.LiveMigration.QEMUAuthority }).Should(Equal(novav1.QEMUAuthorityTrusted))
+		annotate(w.node("a"), common.RerunAnnotation, "now")
+		w.condition(cell, novav1.MigrationCAReadyCondition, "True/Ready/", "1 computes have not reached Trusted")
+		remove(w.node("b"))
+		gone(w.node("b"))
+		Eventually(func() any { return get(Default, cell).Status.QEMUAuthority }).Should(Equal(novav1.QEMUAuthorityOnly))
+		for _, name := range []string{"a", "c"} {
+			Eventually(func() any { return w.last(name, "libvirt").Vars }).Should(HaveKey("edpm_libvirt_tls_clients"))
+		}
 		w.quiet()
 	})
 

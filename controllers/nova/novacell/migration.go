@@ -45,8 +45,22 @@ func (s *scope) migrationCA(ctx context.Context) error {
 		phase.Again(ctx, time.Until(authority.RenewalAt()))
 	}
 	s.cell.Status.MigrationCA = statusOf(name, authority)
-	s.cell.Status.Conditions.MarkTrue(ready, "Secret %s signs the certificates of computes until %s", name, authority.NotAfter().UTC().Format(time.RFC3339))
+	s.cell.Status.Conditions.MarkTrue(ready, "Secret %s signs the certificates of computes until %s%s", name, authority.NotAfter().UTC().Format(time.RFC3339), s.separating())
 	return nil
+}
+
+// separating is what to know as long as computes are on their way to certificates of QEMU that
+// libvirt lets no one in with.
+func (s *scope) separating() string {
+	behind := migration.Advance(s.cell, s.computes)
+	if behind == 0 {
+		return ""
+	}
+	remedy := ""
+	if s.cell.Status.QEMUAuthority == novav1.QEMUAuthorityTrusted { // later none is left
+		remedy = fmt.Sprintf(": kubectl edpm rerun <node> for those whose %s says that QEMU has the key of libvirt", novav1.LiveMigrationReadyCondition)
+	}
+	return fmt.Sprintf("; QEMU gets certificates of an authority of its own, and %d computes have not reached %s (status.qemuAuthority)%s", behind, s.cell.Status.QEMUAuthority, remedy)
 }
 
 // statusOf is what the cell notes of an authority.

@@ -51,6 +51,10 @@ type Migration struct {
 	keysChange bool
 	// hasConsoles reports whether the cell has an authority of consoles.
 	hasConsoles bool
+	// qemu is what the authority of QEMU is used for in the cell.
+	qemu novav1.QEMUAuthority
+	// certificateHash is what the step of the certificate brings the host to.
+	certificateHash string
 	// configured is a digest of what the steps before the last bring the host to.
 	configured []string
 }
@@ -65,7 +69,7 @@ func New(s *hosted.Scope, cells *Cells) *Migration {
 // and keeps nothing else from being deployed; but a host whose libvirt has never had a
 // certificate waits until there is one.
 func (m *Migration) Prepare(ctx context.Context, cell *novav1.NovaCell) error {
-	m.network, m.hasConsoles = cell.Spec.MigrationNetwork, cell.Status.ConsoleCA != nil
+	m.network, m.hasConsoles, m.qemu = cell.Spec.MigrationNetwork, cell.Status.ConsoleCA != nil, cell.Status.QEMUAuthority
 	m.prepareDisks()
 	status := &m.compute.Status
 	switch {
@@ -121,7 +125,7 @@ func OfCell(cell client.Object) string {
 	ready := status.Conditions.IsTrue(novav1.MigrationCAReadyCondition)
 	ca, consoles := ptr.Deref(status.MigrationCA, novav1.AuthorityStatus{}), ptr.Deref(status.ConsoleCA, novav1.AuthorityStatus{})
 	key := ptr.Deref(status.MigrationKey, novav1.MigrationKeyStatus{})
-	return fmt.Sprintf("%s %s %t %s %s %s", ca.SecretName, ca.Hash, ready, status.MigrationPeers, key, consoles.Hash)
+	return fmt.Sprintf("%s %s %t %s %s %s %s", ca.SecretName, ca.Hash, ready, status.MigrationPeers, key, consoles.Hash, status.QEMUAuthority)
 }
 
 // sign has the authority of the cell sign the certificate, if it can be used.
@@ -139,9 +143,9 @@ func (m *Migration) sign(ctx context.Context, cell *novav1.NovaCell) error {
 		return nil //nolint:nilerr // the cell is about to say so
 	}
 	name, _ := m.Vars["canonical_hostname"].(string)
-	compute := certificates.Compute{ID: string(m.compute.UID), Name: name, Address: m.address}
+	compute := certificates.Compute{ID: string(m.compute.UID), Name: name, Address: m.address, Cell: cellOf(m.compute).String()}
 	phase.Again(ctx, compute.Next(now).Sub(now))
-	if m.files, err = authority.Shared(compute, now); err != nil {
+	if m.files, err = m.certificates(authority, compute, now); err != nil {
 		return err
 	}
 	return m.signConsoles(ctx, cell, compute)
@@ -173,21 +177,30 @@ func (m *Migration) Configure(t *edpm.Target) {
 	if m.address.IsValid() {
 		t.Vars["edpm_migration_address"] = m.address.String()
 	}
-	if t.Step.Name == libvirtStep && m.compute.Status.ConsoleTLS && m.address.IsValid() {
-		t.Vars["edpm_libvirt_console_tls"] = true
-	}
-	if t.Step.Name == libvirtStep { // others connect to libvirt only
-		m.configured = append(m.configured, t.Hash())
+	if t.Step.Name == libvirtStep {
+		m.configureLibvirt(t)
 	}
 	if t.Step.Name == novav1.NovaStep && m.compute.Status.ColdMigration != nil {
 		t.Vars["edpm_migration_ssh_port"] = login.Port
 	}
 }
 
+// configureLibvirt says whom libvirt lets in, and has consoles encrypted.
+func (m *Migration) configureLibvirt(t *edpm.Target) {
+	if m.address.IsValid() && m.compute.Status.ConsoleTLS {
+		t.Vars["edpm_libvirt_console_tls"] = true
+	}
+	if m.address.IsValid() && m.refusesShared() {
+		t.Vars["edpm_libvirt_tls_clients"] = certificates.LibvirtNames(cellOf(m.compute).String())
+	}
+	m.configured = append(m.configured, t.Hash()) // others connect to libvirt only
+}
+
 func (m *Migration) certificate(t *edpm.Target) {
 	t.Vars["edpm_libvirt_image"] = m.compute.Status.Images[novav1.LibvirtComponent]
 	t.Files = m.files
-	m.configured = append(m.configured, t.Hash())
+	m.certificateHash = t.Hash()
+	m.configured = append(m.configured, m.certificateHash)
 }
 
 // firewall completes the step that lets the others in, and reaches for them.

@@ -29,6 +29,7 @@ func (m *Migration) Ready(context.Context) error {
 		return phase.Waiting(ready, novav1.MigrationAddressMissingReason,
 			"Live migration is not configured: the host has no IP address %s", m.where())
 	}
+	m.noteAuthority()
 	if m.files == nil {
 		return phase.Failing(ready, novav1.MigrationCANotReadyReason,
 			"The certificate of the host cannot be renewed: see %s of NovaCell %s", m.signers(), m.compute.Spec.CellName)
@@ -52,7 +53,7 @@ func (m *Migration) Ready(context.Context) error {
 			"The host does not reach libvirt over TLS on %s: see the conditions there, and make sure that no firewall between the hosts drops the ports; then rerun this compute", strings.Join(names, ", "))
 	}
 	count, copying := m.peers.count()
-	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s%s", m.compute.Spec.CellName, count, m.address, m.notCopied(count, copying), m.inClear())
+	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s%s%s", m.compute.Spec.CellName, count, m.address, m.notCopied(count, copying), m.inClear(), m.shared())
 	return nil
 }
 
@@ -128,14 +129,17 @@ func nameIn(entry string) string {
 	return name
 }
 
-// PeerChanges lets through what Settle reads of a compute, and that it is created or no longer
+// PeerChanges lets through what Settle and Advance read of a compute, and that it is created or no longer
 // exists.
 var PeerChanges = watch.Changes(func(obj client.Object) (seen struct {
 	address   string
 	disks     novav1.ColdMigrationStatus
+	qemu      novav1.QEMUAuthority
+	hasRun    bool
 	isJoining bool
 }) {
 	compute := obj.(*novav1.NovaExternalCompute)
+	seen.qemu, seen.hasRun = authorityOf(compute), hasCertificate(compute)
 	seen.address, seen.disks, seen.isJoining = addressOf(obj), ptr.Deref(compute.Status.ColdMigration, seen.disks), isJoining(compute)
 	return seen
 })
