@@ -89,7 +89,8 @@ const (
 	OptionsKnownCondition condition.Type = "OptionsKnown"
 	// LiveMigrationReadyCondition : [live migration](how-to/live-migration.md) is configured,
 	// the certificate of the host is valid, and the host has reached all other computes of the
-	// cell. The message says if [cold migration](how-to/cold-migration.md) is not configured. It
+	// cell. The message says if [cold migration](how-to/cold-migration.md) is not configured, and if
+	// QEMU [has the key of libvirt](how-to/live-migration.md#computes-of-an-earlier-version). It
 	// does not decide whether the compute is Ready.
 	LiveMigrationReadyCondition condition.Type = "LiveMigrationReady"
 	// ConfigRolledOutCondition : all pods, and all computes that have been deployed, run the
