@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"maps"
+	"net/netip"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -324,6 +325,82 @@ var _ = Describe("Live migration", func() {
 			Eventually(func() any { return w.last(name, "libvirt").Vars }).Should(HaveKey("edpm_libvirt_tls_clients"))
 		}
 		w.quiet()
+	})
+
+	// given is a Secret with a certificate of libvirt, by an authority of that age.
+	given := func(host, address string, age time.Duration) *corev1.Secret {
+		GinkgoHelper()
+		data, err := certificates.NewAuthority("given", time.Now().Add(-age))
+		Expect(err).NotTo(HaveOccurred())
+		authority, err := certificates.Parse(data, time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		secret := MakeSecret(host+"-libvirt", w.ns, "", "")
+		secret.Data, err = authority.Libvirt(certificates.Compute{ID: host, Name: host, Address: netip.MustParseAddr(address)}, time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		return secret
+	}
+	const none, almostAll = 0, 10*365*24*time.Hour - 10*time.Minute
+	give := func(names string) {
+		GinkgoHelper()
+		change(MakeCell("cell1", w.ns).Obj(), func(c *novav1.NovaCell) {
+			c.Spec.MigrationCertificates = &novav1.MigrationCertificates{SecretName: "{node}-libvirt", AllowedNames: names}
+		})
+	}
+
+	It("has a new host wait for the certificate that a person gives, and leaves QEMU the authority of the cell", func() {
+		give("O=example,CN=*")
+		computes(map[string]string{"a": "192.0.2.1"})
+		w.halted(w.compute("a"), novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, `Waiting for the certificate of the host for live migration: Secret "a-libvirt" does not exist`)
+		secret := given("a", "192.0.2.1", none)
+		w.make(secret)
+		w.computesReady("a")
+		w.condition(w.compute("a"), ready, "True/Ready/", "The certificate in Secret a-libvirt is valid until 20")
+		tls := w.last("a", "libvirt-tls").Files
+		for _, key := range []string{"tls.crt", "tls.key", "ca.crt"} {
+			Expect(tls).To(HaveKeyWithValue(key, string(secret.Data[key])))
+		}
+		verifiedOfQEMU(tls, "192.0.2.1")
+		Expect(tls["qemu-ca.crt"]).NotTo(ContainSubstring(tls["ca.crt"]), "libvirt lets in no one with a certificate of QEMU")
+		Expect(w.last("a", "libvirt").Vars).To(HaveKeyWithValue("edpm_libvirt_tls_clients", "O=example,CN=*"))
+		w.quiet()
+		w.resync()
+		Expect(w.wire.Since(0)).To(BeEmpty())
+	})
+
+	It("says what is wrong with a certificate that a person gives, and keeps the one before", func() {
+		computes(map[string]string{"a": "192.0.2.1"})
+		w.computesReady("a")
+		give("")
+		says(w.compute("a"), ready, common.SecretMissingReason, `Secret "a-libvirt" does not exist`)
+		w.make(MakeSecret("a-libvirt", w.ns, "tls.crt", "x"))
+		says(w.compute("a"), ready, novav1.MigrationCertificateInvalidReason, "Secret a-libvirt, which spec.migrationCertificates of NovaCell cell1 names for the host", "the keys tls.crt and tls.key have no certificate")
+		hand := func(secret *corev1.Secret) {
+			GinkgoHelper()
+			change(MakeSecret("a-libvirt", w.ns, "", ""), func(s *corev1.Secret) { s.Data = secret.Data })
+		}
+		hand(given("a", "192.0.2.2", none))
+		says(w.compute("a"), ready, novav1.MigrationCertificateInvalidReason, "not for 192.0.2.1, where other computes reach the host")
+		Expect(w.times("a", "libvirt-tls")).To(Equal(1))
+
+		By("using one that is valid")
+		good := given("a", "192.0.2.1", none)
+		hand(good)
+		w.condition(w.compute("a"), ready, "True/Ready/")
+		Expect(w.last("a", "libvirt-tls").Files).To(HaveKeyWithValue("tls.crt", string(good.Data["tls.crt"])))
+		w.quiet()
+		ran := w.moves("a")
+
+		By("using the next one, without a restart, and saying when that ends")
+		hand(given("a", "192.0.2.1", almostAll))
+		says(w.compute("a"), ready, novav1.MigrationCertificateEndsReason, "The certificate in Secret a-libvirt is valid until", "renew it")
+		Expect(w.moves("a")).To(Equal([]int{ran[0] + 1, ran[1], ran[2], ran[3] + 1}))
+
+		By("keeping that, too, when the Secret is gone")
+		w.quiet()
+		remove(MakeSecret("a-libvirt", w.ns, "", ""))
+		says(w.compute("a"), ready, common.SecretMissingReason, `Secret "a-libvirt" does not exist`)
+		w.quiet()
+		Expect(w.times("a", "libvirt")).To(Equal(ran[1]))
 	})
 
 	It("names the computes that a host does not reach, which keeps nothing from being Ready", func() {

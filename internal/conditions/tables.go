@@ -177,7 +177,10 @@ var tables = []Table{
 		hostedDataPlaneNodeReady.withTable(hosted),
 		serviceConfigReady.withMeaning("`customServiceConfig`, further files and the templates of the cell are valid; warnings are in the message").withTable(hosted).withReasons(ofTexts...),
 		deploymentReady.withMeaning("libvirt and nova ran on the host with the current inputs").withTable(hosted).withReasons(novaHostFenced),
-		novaLiveMigrationReady.withTable(step).withReasons(novaMigrationNotConfigured, novaMigrationAddressMissing, novaMigrationCANotReady, novaMigrationPeersChange, novaPeerUnreachable),
+		novaLiveMigrationReady.withTable(step).withReasons(novaMigrationNotConfigured, novaMigrationAddressMissing, novaMigrationCANotReady, novaMigrationCertificateInvalid, novaMigrationCertificateEnds,
+			novaMigrationPeersChange, novaPeerUnreachable,
+			commonSecretMissing.withMeaning("the Secret with the certificate of libvirt on the host (`migrationCertificates` of the cell) does not exist; what is on the host stays").withRemedy("create the Secret that the message names; it continues automatically"),
+			commonSecretForbidden, commonSecretLimit),
 		novaComputeServiceReady.
 			withReasons(novaNotObserved, novaServiceNotReported, novaServiceDown, novaServiceDisabled, novaHostDrained, novaHostFenced, novaServiceDuplicated, novaServiceConflict, novaInstancesPresent, novaHostNotMapped).
 			withReasons(unobserved...),

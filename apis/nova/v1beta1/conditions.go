@@ -188,6 +188,14 @@ const (
 	// MigrationCANotReadyReason : the cell has no authority of live migrations that can be used.
 	// What is on the host stays. Remedy: see the condition `MigrationCAReady` of the cell.
 	MigrationCANotReadyReason condition.Reason = "MigrationCANotReady"
+	// MigrationCertificateInvalidReason : the Secret with the certificate of libvirt on the host
+	// (`migrationCertificates` of the cell) cannot be used; the message says why. What is on the
+	// host stays. Remedy: correct the Secret; it continues automatically.
+	MigrationCertificateInvalidReason condition.Reason = "MigrationCertificateInvalid"
+	// MigrationCertificateEndsReason : less than a fifth of the life of the certificate in the
+	// Secret of the host (`migrationCertificates` of the cell) is left. Remedy: renew it there; with
+	// cert-manager, look at its Certificate.
+	MigrationCertificateEndsReason condition.Reason = "MigrationCertificateEnds"
 	// MigrationAddressMissingReason : computes of the cell cannot connect to the host, because it
 	// has no IP address in the network of the cell for live migration; live migration is not
 	// configured on it. Remedy: set `ansibleHost` of the node to an IP address, or

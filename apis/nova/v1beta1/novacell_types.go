@@ -3,6 +3,7 @@ package v1beta1
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -180,6 +181,31 @@ type LiveMigration struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	MigrationCASecretName string `json:"migrationCASecretName,omitempty"`
+
+	// MigrationCertificates are certificates of libvirt on each host from elsewhere, for example
+	// of cert-manager, in place of those that the authority of the cell signs. It signs those of
+	// QEMU still.
+	// +optional
+	MigrationCertificates *MigrationCertificates `json:"migrationCertificates,omitempty"`
+}
+
+// MigrationCertificates are certificates of libvirt that are given for each host.
+type MigrationCertificates struct {
+	// SecretName is the Secret of a host with its certificate, tls.crt, its key, tls.key, and the
+	// authorities that hosts trust, ca.crt. {node} stands for the name of the node:
+	// {node}-libvirt.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([-.a-z0-9]|\{node\})+$`
+	SecretName string `json:"secretName"`
+
+	// AllowedNames is the pattern of the distinguished names in certificates of the hosts, as
+	// virt-pki-query-dn of libvirt prints them, in which * stands for any characters: O=example,CN=*.
+	// libvirt lets in no others. Leave it empty only if the authorities sign for nothing else.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[^"'{}\x00-\x1f]*$`
+	AllowedNames string `json:"allowedNames,omitempty"`
 }
 
 // NovaCellSpec describes one cell. Everything is optional in the schema, as
@@ -578,6 +604,11 @@ func ComputeConfigSecretName(cell string) string { return cell + "-compute-confi
 // MigrationCASecretName is the name of the Secret with the authority of live migrations
 // that the operators make for a cell.
 func MigrationCASecretName(cell string) string { return cell + "-migration-ca" }
+
+// SecretOf is the name of the Secret of a node.
+func (c *MigrationCertificates) SecretOf(node string) string {
+	return strings.ReplaceAll(c.SecretName, "{node}", node)
+}
 
 // ConsoleCASecretName is the name of the Secret with the authority of consoles of a cell.
 func ConsoleCASecretName(cell string) string { return cell + "-console-ca" }

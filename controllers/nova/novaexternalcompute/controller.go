@@ -73,6 +73,7 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, shared hosted.
 	registration.Watch(b, mgr.GetClient(), listComputes, cellIndex, watch.Changes(rollout.OfHosts), watch.Changes(migration.OfCell)).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(ofConfig))).
 		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient(), "Secret")))).
+		WatchesRawSource(shared.Inputs.SecretChanges(handler.EnqueueRequestsFromMapFunc(migration.Certified(mgr.GetClient())))).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(computesWithLayer(mgr.GetClient(), "ConfigMap"))).
 		WatchesRawSource(r.Services.Computes())
 	r.cells.Watch(b)

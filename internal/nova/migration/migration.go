@@ -51,6 +51,12 @@ type Migration struct {
 	keysChange bool
 	// hasConsoles reports whether the cell has an authority of consoles.
 	hasConsoles bool
+	// given is how people name the Secret with the certificate of libvirt, nil if they give none. certified is
+	// what it has, and secretName its name, or problem says why it cannot be used.
+	given      *novav1.MigrationCertificates
+	certified  *certificates.Given
+	secretName string
+	problem    *phase.Halt
 	// qemu is what the authority of QEMU is used for in the cell.
 	qemu novav1.QEMUAuthority
 	// certificateHash is what the step of the certificate brings the host to.
@@ -69,7 +75,8 @@ func New(s *hosted.Scope, cells *Cells) *Migration {
 // and keeps nothing else from being deployed; but a host whose libvirt has never had a
 // certificate waits until there is one.
 func (m *Migration) Prepare(ctx context.Context, cell *novav1.NovaCell) error {
-	m.network, m.hasConsoles, m.qemu = cell.Spec.MigrationNetwork, cell.Status.ConsoleCA != nil, cell.Status.QEMUAuthority
+	m.network, m.given = cell.Spec.MigrationNetwork, cell.Spec.MigrationCertificates
+	m.hasConsoles, m.qemu = cell.Status.ConsoleCA != nil, cell.Status.QEMUAuthority
 	m.prepareDisks()
 	status := &m.compute.Status
 	switch {
@@ -88,14 +95,22 @@ func (m *Migration) Prepare(ctx context.Context, cell *novav1.NovaCell) error {
 		return err
 	}
 	if m.files == nil && status.Hash[certificateStep.Name] == "" {
-		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason,
-			"Waiting until NovaCell %s can sign the certificate of the host for live migration: see its %s", cell.Name, m.signers())
+		return m.await()
 	}
 	if err := m.readKeys(ctx, cell); err != nil {
 		return err
 	}
 	m.isSettled, m.othersJoin = m.peers.settled(m.compute, cell.Status.MigrationPeers)
 	return nil
+}
+
+// await has the host wait for its first certificate.
+func (m *Migration) await() error {
+	if m.problem != nil {
+		return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason, "Waiting for the certificate of the host for live migration: %s", m.problem.Message)
+	}
+	return phase.Waiting(novav1.NovaCellReadyCondition, novav1.CellNotReadyReason,
+		"Waiting until NovaCell %s can sign the certificate of the host for live migration: see its %s", m.compute.Spec.CellName, m.signers())
 }
 
 // isEarlier reports whether a version without live migration has deployed the host, and no one
@@ -121,11 +136,11 @@ func addressIn(vars map[string]any, network string) netip.Addr {
 
 // OfCell is what computes read of the live migrations of a cell.
 func OfCell(cell client.Object) string {
-	status := cell.(*novav1.NovaCell).Status
+	status, given := cell.(*novav1.NovaCell).Status, ptr.Deref(cell.(*novav1.NovaCell).Spec.MigrationCertificates, novav1.MigrationCertificates{})
 	ready := status.Conditions.IsTrue(novav1.MigrationCAReadyCondition)
 	ca, consoles := ptr.Deref(status.MigrationCA, novav1.AuthorityStatus{}), ptr.Deref(status.ConsoleCA, novav1.AuthorityStatus{})
 	key := ptr.Deref(status.MigrationKey, novav1.MigrationKeyStatus{})
-	return fmt.Sprintf("%s %s %t %s %s %s %s", ca.SecretName, ca.Hash, ready, status.MigrationPeers, key, consoles.Hash, status.QEMUAuthority)
+	return fmt.Sprintf("%s %s %t %s %s %s %s %s", ca.SecretName, ca.Hash, ready, status.MigrationPeers, key, consoles.Hash, status.QEMUAuthority, given)
 }
 
 // sign has the authority of the cell sign the certificate, if it can be used.
@@ -145,6 +160,9 @@ func (m *Migration) sign(ctx context.Context, cell *novav1.NovaCell) error {
 	name, _ := m.Vars["canonical_hostname"].(string)
 	compute := certificates.Compute{ID: string(m.compute.UID), Name: name, Address: m.address, Cell: cellOf(m.compute).String()}
 	phase.Again(ctx, compute.Next(now).Sub(now))
+	if err := m.readGiven(ctx, compute, now); err != nil || m.problem != nil {
+		return err
+	}
 	if m.files, err = m.certificates(authority, compute, now); err != nil {
 		return err
 	}
@@ -190,8 +208,8 @@ func (m *Migration) configureLibvirt(t *edpm.Target) {
 	if m.address.IsValid() && m.compute.Status.ConsoleTLS {
 		t.Vars["edpm_libvirt_console_tls"] = true
 	}
-	if m.address.IsValid() && m.refusesShared() {
-		t.Vars["edpm_libvirt_tls_clients"] = certificates.LibvirtNames(cellOf(m.compute).String())
+	if m.address.IsValid() && m.clients() != "" {
+		t.Vars["edpm_libvirt_tls_clients"] = m.clients()
 	}
 	m.configured = append(m.configured, t.Hash()) // others connect to libvirt only
 }

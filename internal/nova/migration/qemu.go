@@ -19,21 +19,21 @@ func reached(use, given novav1.QEMUAuthority) bool {
 }
 
 // certificates are those of libvirt and QEMU on the host. A host that an earlier version has deployed
-// keeps the one certificate of both until a person has its steps run again.
+// keeps the one certificate of both until a person has its steps run again, or gives others.
 func (m *Migration) certificates(authority *certificates.Authority, compute certificates.Compute, now time.Time) (map[string][]byte, error) {
 	live := m.compute.Status.LiveMigration
-	if live.QEMUAuthority == "" && m.isEarlier() {
+	if live.QEMUAuthority == "" && m.isEarlier() && m.given == nil {
 		return authority.Shared(compute, now)
 	}
 	if live.QEMUAuthority == "" {
 		live.QEMUAuthority = novav1.QEMUAuthorityPending
 	}
-	files, err := authority.Libvirt(compute, now)
+	ofLibvirt, err := m.ofLibvirt(authority, compute, now)
 	if err != nil {
 		return nil, err
 	}
-	ofQEMU, err := authority.QEMU(compute, m.qemu, now)
-	maps.Copy(files, ofQEMU)
+	files, err := authority.QEMU(compute, m.qemu, now)
+	maps.Copy(files, ofLibvirt)
 	return files, err
 }
 

@@ -30,6 +30,9 @@ func (m *Migration) Ready(context.Context) error {
 			"Live migration is not configured: the host has no IP address %s", m.where())
 	}
 	m.noteAuthority()
+	if m.problem != nil {
+		return m.problem
+	}
 	if m.files == nil {
 		return phase.Failing(ready, novav1.MigrationCANotReadyReason,
 			"The certificate of the host cannot be renewed: see %s of NovaCell %s", m.signers(), m.compute.Spec.CellName)
@@ -52,8 +55,11 @@ func (m *Migration) Ready(context.Context) error {
 		return phase.Failing(ready, novav1.PeerUnreachableReason,
 			"The host does not reach libvirt over TLS on %s: see the conditions there, and make sure that no firewall between the hosts drops the ports; then rerun this compute", strings.Join(names, ", "))
 	}
+	if err := m.ends(); err != nil {
+		return err
+	}
 	count, copying := m.peers.count()
-	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s%s%s", m.compute.Spec.CellName, count, m.address, m.notCopied(count, copying), m.inClear(), m.shared())
+	m.compute.Status.Conditions.MarkTrue(ready, "Guests can be moved within NovaCell %s, which has %d computes; this one is reached at %s%s%s%s%s", m.compute.Spec.CellName, count, m.address, m.notCopied(count, copying), m.inClear(), m.shared(), m.validUntil())
 	return nil
 }
 

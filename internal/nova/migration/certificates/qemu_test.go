@@ -75,12 +75,12 @@ func TestLibvirtLetsInLibvirtOfItsCellOnly(t *testing.T) {
 		pattern bool
 		want    bool
 	}{
-		"libvirt of another compute":                                {filesOfLibvirt(t, a, host, now), true, true},
-		"libvirt of another compute, before all have such a name":   {filesOfLibvirt(t, a, host, now), false, true},
-		"a shared certificate, before all have others":              {files(t, a, host, now), false, true},
-		"a shared certificate that someone has kept":                {files(t, a, host, now), true, false},
-		"QEMU":                                                      {filesOfQEMU(t, a, host, novav1.QEMUAuthorityOnly, now), true, false},
-		"QEMU, where names do not matter":                           {filesOfQEMU(t, a, host, novav1.QEMUAuthorityOnly, now), false, false},
+		"libvirt of another compute":                              {filesOfLibvirt(t, a, host, now), true, true},
+		"libvirt of another compute, before all have such a name": {filesOfLibvirt(t, a, host, now), false, true},
+		"a shared certificate, before all have others":            {files(t, a, host, now), false, true},
+		"a shared certificate that someone has kept":              {files(t, a, host, now), true, false},
+		"QEMU":                            {filesOfQEMU(t, a, host, novav1.QEMUAuthorityOnly, now), true, false},
+		"QEMU, where names do not matter": {filesOfQEMU(t, a, host, novav1.QEMUAuthorityOnly, now), false, false},
 		"QEMU, while hosts trust both authorities":                  {filesOfQEMU(t, a, host, novav1.QEMUAuthoritySigning, now), false, false},
 		"QEMU, before its authority signs":                          {filesOfQEMU(t, a, host, novav1.QEMUAuthorityTrusted, now), true, false},
 		"libvirt of another cell with the same authority":           {filesOfLibvirt(t, a, elsewhere, now), true, false},
