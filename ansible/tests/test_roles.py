@@ -735,6 +735,85 @@ class ImagesTest(realhost.HostTest):
 
 
 @realhost.long
+class MigrationCertificatesTest(realhost.HostTest):
+    """libvirt lets in libvirt of other hosts, and no one with a key that QEMU reads."""
+
+    IMAGES = ("nova",)
+    IMAGE = "localhost/edpm-nova-libvirt:latest"
+    NAMES = "OU=libvirt of openstack/cell1,CN=*"
+
+    def openssl(self, *arguments):
+        realhost.sh("openssl", *arguments, cwd=self.directory)
+
+    def authority(self, name):
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=" + name,
+                     "-keyout", name + ".key", "-out", name + ".crt")
+
+    def certificate(self, name, authority, unit):
+        """Makes the certificate of the host with a name as certificates of the operators have it."""
+        with open(self.path(name + ".ext"), "w", encoding="utf-8") as file:
+            file.write("subjectAltName=IP:%s\nkeyUsage=digitalSignature,keyEncipherment\nextendedKeyUsage=serverAuth,clientAuth\n" % self.address)
+        self.openssl("req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", unit + "/CN=host", "-keyout", name + ".key", "-out", name + ".csr")
+        self.openssl("x509", "-req", "-in", name + ".csr", "-CA", authority + ".crt", "-CAkey", authority + ".key", "-CAcreateserial", "-days", "1",
+                     "-extfile", name + ".ext", "-out", name + ".crt")
+
+    def files(self, libvirt, qemu, *trusted):
+        if qemu is None:
+            return {"tls.crt": self.path(libvirt + ".crt"), "tls.key": self.path(libvirt + ".key"), "ca.crt": self.path("cell.crt")}
+        with open(self.path("trusted.crt"), "w", encoding="utf-8") as bundle:
+            for name in trusted:
+                with open(self.path(name + ".crt"), encoding="utf-8") as file:
+                    bundle.write(file.read())
+        return dict(self.files(libvirt, None), **{"qemu.crt": self.path(qemu + ".crt"), "qemu.key": self.path(qemu + ".key"), "qemu-ca.crt": self.path("trusted.crt")})
+
+    def lets_in(self, certificate, key):
+        """Reports whether libvirt on the host lets in who has a certificate and key that are on it."""
+        self.host("rm -rf /var/lib/libvirt/client; mkdir /var/lib/libvirt/client; cd /var/lib/libvirt/client; cp ../pki/CA/cacert.pem .; "
+                  "cp ../pki/%s clientcert.pem; cp ../pki/%s clientkey.pem" % (certificate, key))
+        answer = self.host("podman exec edpm_libvirt_libvirtd virsh --quiet --connect 'qemu+tls://%s/system?pkipath=/var/lib/libvirt/client' uri" % self.address, check=False)
+        return answer.startswith("qemu")
+
+    def both(self):
+        return (self.lets_in("libvirt/clientcert.pem", "libvirt/private/clientkey.pem"), self.lets_in("qemu/client-cert.pem", "qemu/client-key.pem"))
+
+    def started(self):
+        return self.host("podman inspect --format '{{.State.StartedAt}}' edpm_libvirt_libvirtd")
+
+    def test_hosts_come_from_one_certificate_to_two(self):
+        for name in ("cell", "qemu-ca"):
+            self.authority(name)
+        for name, authority, unit in (("shared", "cell", ""), ("libvirt", "cell", "/OU=libvirt of openstack\\/cell1"),
+                                      ("transitional", "cell", "/OU=QEMU of openstack\\/cell1"), ("qemu", "qemu-ca", "/OU=QEMU of openstack\\/cell1")):
+            self.certificate(name, authority, unit)
+        common = {"edpm_libvirt_image": self.IMAGE, "edpm_migration_address": self.address}
+
+        def bring(files, **more):
+            self.succeeds("libvirt_tls", edpm_config_files=files, **common)
+            self.succeeds("libvirt", **common, **more)
+
+        bring(self.files("shared", None))
+        self.assertEqual(self.both(), (True, True), "an earlier version")
+        bring(self.files("libvirt", "transitional", "qemu-ca", "cell"))
+        bring(self.files("libvirt", "qemu", "qemu-ca", "cell"), edpm_libvirt_tls_clients=self.NAMES)
+        self.assertEqual(self.both(), (True, False))
+        before = self.started()
+        self.succeeds("libvirt_tls", edpm_config_files=self.files("libvirt", "qemu", "qemu-ca"), **common)
+        self.assertEqual(self.both(), (True, False))
+        self.assertEqual(self.started(), before, "certificates restart nothing")
+        self.assertEqual(self.host("stat -c '%a %U' /var/lib/libvirt/pki/libvirt/private /var/lib/libvirt/pki/libvirt/private/clientkey.pem"), "700 root\n600 root")
+
+        # What QEMU had before, and while others still trusted the authority of libvirt only.
+        for name in ("shared", "transitional"):
+            for kind in ("crt", "key"):
+                with open(self.path("%s.%s" % (name, kind)), encoding="utf-8") as file:
+                    self.put("/var/lib/libvirt/pki/%s.%s" % (name, kind), file.read())
+            self.assertFalse(self.lets_in(name + ".crt", name + ".key"), name)
+        again = [self.succeeds("libvirt_tls", edpm_config_files=self.files("libvirt", "qemu", "qemu-ca"), **common).changed,
+                 self.succeeds("libvirt", **common, edpm_libvirt_tls_clients=self.NAMES).changed]
+        self.assertEqual(again, [[], []])
+
+
+@realhost.long
 class CertificatesTest(realhost.HostTest):
     """Hosts and nova-compute trust what is given, and nothing that no longer is."""
 

@@ -34,10 +34,12 @@ func moveStories(other func() lab.Host) {
 		}
 	}, SpecTimeout(20*time.Minute))
 
-	It("refuse what has no certificate of the cell, and others as well", func(ctx SpecContext) {
+	It("refuse what has no certificate of libvirt, such as QEMU, and others as well", func(ctx SpecContext) {
 		handshake := "timeout 20 openssl s_client -connect " + compute.IP + ":16514 -CAfile " + pki + "/CA/cacert.pem -quiet "
 		Expect(other().SSH(ctx, handshake+"-cert "+pki+"/libvirt/clientcert.pem -key "+pki+"/libvirt/private/clientkey.pem -verify_return_error </dev/null | od -An -c | head -n 1")).To(ContainSubstring("001"))
-		Expect(other().SSH(ctx, handshake+"</dev/null 2>/dev/null | od -An -c | head -n 1")).NotTo(ContainSubstring("001"))
+		for _, without := range []string{"", "-cert " + pki + "/qemu/client-cert.pem -key " + pki + "/qemu/client-key.pem "} {
+			Expect(other().SSH(ctx, handshake+without+"</dev/null 2>/dev/null | od -An -c | head -n 1")).NotTo(ContainSubstring("001"), without)
+		}
 		_, err := net.DialTimeout("tcp", compute.IP+":16514", 3*time.Second)
 		Expect(err).To(HaveOccurred(), "the machine is no compute")
 	}, SpecTimeout(2*time.Minute))
