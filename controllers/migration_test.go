@@ -367,6 +367,19 @@ var _ = Describe("Live migration", func() {
 		Expect(w.wire.Since(0)).To(BeEmpty())
 	})
 
+	It("refuses names of Secrets and of certificates that cannot be", func() {
+		for _, c := range []struct{ secret, names, want string }{
+			{"{host}-libvirt", "", `spec.migrationCertificates.secretName: Invalid value: "{host}-libvirt": is no name of a Secret: use lower-case`},
+			{"A", "", "as in {node}-libvirt"},
+			{"{node}-libvirt", "CN=\"a\"", "spec.migrationCertificates.allowedNames: Invalid value: "},
+			{"{node}-libvirt", "CN={{ x }}", "use * or ? in their place"},
+		} {
+			cell := get(Default, MakeCell("cell1", w.ns).Obj())
+			cell.Spec.MigrationCertificates = &novav1.MigrationCertificates{SecretName: c.secret, AllowedNames: c.names}
+			Expect(api.Update(ctx, cell)).To(MatchError(ContainSubstring(c.want)))
+		}
+	})
+
 	It("says what is wrong with a certificate that a person gives, and keeps the one before", func() {
 		computes(map[string]string{"a": "192.0.2.1"})
 		w.computesReady("a")

@@ -196,7 +196,7 @@ type MigrationCertificates struct {
 	// {node}-libvirt.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^([-.a-z0-9]|\{node\})+$`
+	// +kubebuilder:validation:XValidation:rule="self.replace('{node}', '').matches('^[-.a-z0-9]*$')",message="is no name of a Secret: use lower-case letters, digits, '-' and '.', and {node} for the name of the node, as in {node}-libvirt"
 	SecretName string `json:"secretName"`
 
 	// AllowedNames is the pattern of the distinguished names in certificates of the hosts, as
@@ -204,7 +204,7 @@ type MigrationCertificates struct {
 	// libvirt lets in no others. Leave it empty only if the authorities sign for nothing else.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[^"'{}\x00-\x1f]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-A-Za-z0-9 =,.:/@_+()*?]*$')",message="has characters that cannot be written into the configuration of libvirt: use * or ? in their place, as in O=example,CN=*"
 	AllowedNames string `json:"allowedNames,omitempty"`
 }
 
