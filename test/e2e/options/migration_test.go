@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,10 +30,11 @@ func TestOnlyLibvirtOfACellConnectsToLibvirt(t *testing.T) {
 	}
 }
 
-// hosts are two of a cell. The address is where the test listens.
+// Two hosts of a cell, whose name is longer than X.520 has it for units. The address is where the test listens.
 var (
-	server = certificates.Compute{ID: "uid-0", Name: "edpm-compute-0", Address: netip.MustParseAddr("127.0.0.1"), Cell: "openstack/cell1"}
-	client = certificates.Compute{ID: "uid-1", Name: "edpm-compute-1", Address: netip.MustParseAddr("192.0.2.11"), Cell: "openstack/cell1"}
+	cell   = strings.Repeat("n", 63) + "/nova-cell1"
+	server = certificates.Compute{ID: "uid-0", Name: "edpm-compute-0", Address: netip.MustParseAddr("127.0.0.1"), Cell: cell}
+	client = certificates.Compute{ID: "uid-1", Name: "edpm-compute-1", Address: netip.MustParseAddr("192.0.2.11"), Cell: cell}
 )
 
 // certified are certificates of hosts by what has them.
