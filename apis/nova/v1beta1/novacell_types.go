@@ -3,7 +3,6 @@ package v1beta1
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -165,47 +164,6 @@ type SharedServices struct {
 	// caBundleSecretName, and the host name in it.
 	// +optional
 	DatabaseTLS bool `json:"databaseTLS,omitempty"`
-}
-
-// LiveMigration is how guests are moved between the computes of a cell.
-type LiveMigration struct {
-	// MigrationNetwork is the network of nodes whose addresses computes on hosts use for live
-	// migration. By default it is the address by which Ansible reaches a host.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	MigrationNetwork string `json:"migrationNetwork,omitempty"`
-
-	// MigrationCASecretName is the Secret with the keys tls.crt and tls.key of an authority
-	// that signs the certificates by which computes on hosts know one another in live
-	// migrations. It should sign for nothing else. By default the operators make one.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	MigrationCASecretName string `json:"migrationCASecretName,omitempty"`
-
-	// MigrationCertificates are certificates of libvirt on each host from elsewhere, for example
-	// of cert-manager, in place of those that the authority of the cell signs. It signs those of
-	// QEMU still.
-	// +optional
-	MigrationCertificates *MigrationCertificates `json:"migrationCertificates,omitempty"`
-}
-
-// MigrationCertificates are certificates of libvirt that are given for each host.
-type MigrationCertificates struct {
-	// SecretName is the Secret of a host with its certificate, tls.crt, its key, tls.key, and the
-	// authorities that hosts trust, ca.crt. {node} stands for the name of the node:
-	// {node}-libvirt.
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.replace('{node}', '').matches('^[-.a-z0-9]*$')",message="is no name of a Secret: use lower-case letters, digits, '-' and '.', and {node} for the name of the node, as in {node}-libvirt"
-	SecretName string `json:"secretName"`
-
-	// AllowedNames is the pattern of the distinguished names in certificates of the hosts, as
-	// virt-pki-query-dn of libvirt prints them, in which * stands for any characters: O=example,CN=*.
-	// libvirt lets in no others. Leave it empty only if the authorities sign for nothing else.
-	// +optional
-	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[-A-Za-z0-9 =,.:/@_+()*?]*$')",message="has characters that cannot be written into the configuration of libvirt: use * or ? in their place, as in O=example,CN=*"
-	AllowedNames string `json:"allowedNames,omitempty"`
 }
 
 // NovaCellSpec describes one cell. Everything is optional in the schema, as
@@ -511,18 +469,6 @@ type AuthorityStatus struct {
 	NotAfter metav1.Time `json:"notAfter"`
 }
 
-// MigrationKeyStatus is a key of ssh that computes have.
-type MigrationKeyStatus struct {
-	// SecretName of its Secret.
-	SecretName string `json:"secretName"`
-	// Fingerprint of the key.
-	Fingerprint string `json:"fingerprint"`
-	// Previous is the fingerprint of the key before, which is accepted until all computes have
-	// this one.
-	// +optional
-	Previous string `json:"previous,omitempty"`
-}
-
 // NovaCell is a cell of nova: a message bus, a database and the computes on them.
 //
 // +kubebuilder:object:root=true
@@ -604,11 +550,6 @@ func ComputeConfigSecretName(cell string) string { return cell + "-compute-confi
 // MigrationCASecretName is the name of the Secret with the authority of live migrations
 // that the operators make for a cell.
 func MigrationCASecretName(cell string) string { return cell + "-migration-ca" }
-
-// SecretOf is the name of the Secret of a node.
-func (c *MigrationCertificates) SecretOf(node string) string {
-	return strings.ReplaceAll(c.SecretName, "{node}", node)
-}
 
 // ConsoleCASecretName is the name of the Secret with the authority of consoles of a cell.
 func ConsoleCASecretName(cell string) string { return cell + "-console-ca" }

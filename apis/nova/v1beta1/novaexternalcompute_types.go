@@ -106,53 +106,6 @@ type NovaExternalComputeStatus struct {
 	ConsoleTLS bool `json:"consoleTLS,omitempty"`
 }
 
-// ColdMigrationStatus is how disks of guests are copied from and to a compute.
-type ColdMigrationStatus struct {
-	// HostKey by which other computes know the host; empty if it is not known.
-	// +optional
-	HostKey string `json:"hostKey,omitempty"`
-	// KeyFingerprint is that of the key of the cell which step live-migration gave the host last.
-	// +optional
-	KeyFingerprint string `json:"keyFingerprint,omitempty"`
-}
-
-// LiveMigrationStatus is how guests are moved from and to a compute.
-type LiveMigrationStatus struct {
-	// Address that other computes of the cell connect to; empty if the host has none.
-	// +optional
-	Address string `json:"address,omitempty"`
-	// UnreachablePeers are the computes, itself included, that the host did not reach when
-	// step live-migration ran last, as the host says.
-	// +optional
-	// +listType=atomic
-	UnreachablePeers []string `json:"unreachablePeers,omitempty"`
-	// QEMUAuthority is what the authority of QEMU is used for on the host. Absent where a version
-	// of the operators has deployed the host that gave libvirt and QEMU one certificate.
-	// +optional
-	QEMUAuthority QEMUAuthority `json:"qemuAuthority,omitempty"`
-}
-
-// QEMUAuthority is what the authority is used for that signs the certificates of QEMU on hosts, and
-// that libvirt does not trust. QEMU on each host has to accept what it has on others at any time: the
-// uses follow one another, each once all computes of the cell have come to the one before.
-//
-// +kubebuilder:validation:Enum=Pending;Trusted;Signing;Only
-type QEMUAuthority string
-
-// Uses of the authority of QEMU, in their order.
-const (
-	// QEMUAuthorityPending : the next run of step libvirt-tls brings it to the host.
-	QEMUAuthorityPending QEMUAuthority = "Pending"
-	// QEMUAuthorityTrusted : QEMU trusts it, and also the one of libvirt, which signs a
-	// certificate of its own for QEMU still.
-	QEMUAuthorityTrusted QEMUAuthority = "Trusted"
-	// QEMUAuthoritySigning : it signs the certificate of QEMU, which trusts both. From here on
-	// libvirt lets in those with a name of libvirt only (tls_allowed_dn_list).
-	QEMUAuthoritySigning QEMUAuthority = "Signing"
-	// QEMUAuthorityOnly : QEMU trusts no other one.
-	QEMUAuthorityOnly QEMUAuthority = "Only"
-)
-
 // NovaExternalCompute is a nova-compute service with the libvirt driver on a
 // host outside Kubernetes. Its name is that of the node.
 //
