@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -333,16 +334,23 @@ var _ = Describe("A restart of nova-compute", func() {
 	})
 })
 
+// withConductor makes a cell without a Nova that has a conductor and an API database, and two computes.
+func withConductor() (*world, *novav1.NovaCell) {
+	GinkgoHelper()
+	w := newWorld(func(o *controllers.Options) { o.Images.NovaConductor = "conductor:1" })
+	w.databases = startDatabases(w.ns)
+	password, cell := MakeSecret("cell1-password", w.ns, "ServicePassword", "p"), MakeCell("cell1", w.ns).Obj()
+	password.Data[novav1.CellDatabasePasswordKey], password.Data[novav1.APIDatabasePasswordKey] = []byte("d"), []byte("a")
+	cell.Spec.CellDatabaseHostname, cell.Spec.APIDatabaseHostname = "database.example", "database.example"
+	w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"), password, MakeSecret("cell1-bus", w.ns, "transport_url", "rabbit://cell1"), cell, w.role("compute").Cell("cell1").Obj())
+	w.makeNodes(2, "compute")
+	w.computesReady(nodeNames(2)...)
+	return w, cell
+}
+
 var _ = Describe("The services of a cell in pods", func() {
 	It("restart once when all of its computes have followed", func() {
-		w := newWorld(func(o *controllers.Options) { o.Images.NovaConductor = "conductor:1" })
-		w.databases = startDatabases(w.ns)
-		password, cell := MakeSecret("cell1-password", w.ns, "ServicePassword", "p"), MakeCell("cell1", w.ns).Obj()
-		password.Data[novav1.CellDatabasePasswordKey] = []byte("d")
-		cell.Spec.CellDatabaseHostname = "database.example"
-		w.make(MakeSecret("ssh-key", w.ns, "ssh-privatekey", "key-1"), password, MakeSecret("cell1-bus", w.ns, "transport_url", "rabbit://cell1"), cell, w.role("compute").Cell("cell1").Obj())
-		w.makeNodes(2, "compute")
-		w.computesReady(nodeNames(2)...)
+		w, cell := withConductor()
 		template := func(g Gomega) k8scorev1.PodTemplateSpec {
 			return get(g, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "cell1-conductor"}}).Spec.Template
 		}
@@ -372,4 +380,53 @@ var _ = Describe("The services of a cell in pods", func() {
 		w.calm()
 		Expect(template(Default)).To(Equal(after))
 	})
+	It("have their data migrated by the release of an update once they and all computes run it", func() {
+		w, cell := withConductor()
+		migrations := func() []string { return w.jobsThatRan("cell1-online-migrations") }
+		w.condition(cell, novav1.OnlineMigrationsReadyCondition, "False/Updating/Info", "Waiting until all pods of the services are ready")
+		Expect(migrations()).To(BeEmpty())
+		startSets(w.ns)
+		w.condition(cell, novav1.OnlineMigrationsReadyCondition, "True/Ready/", "nova_cell1")
+		Expect(migrations()).To(HaveLen(1))
+
+		By("updating the conductor and the computes, of which one fails")
+		sick := w.sick(map[string]fakekube.Outcome{"n001/nova": fakekube.Failed})
+		change(cell, func(c *novav1.NovaCell) {
+			c.Spec.ConductorServiceTemplate.ContainerImage, c.Spec.NovaComputeContainerImage = "conductor:2", "compute:2"
+		})
+		w.halted(w.compute("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
+		w.condition(cell, novav1.OnlineMigrationsReadyCondition, "False/Updating/Info", "no compute of NovaCell cell1 is outdated: see its status.computes")
+		w.restart()
+		w.halted(w.compute("n001"), condition.DeploymentReadyCondition, condition.Reason(edpm.Failed))
+		Expect(w.jobsThatRan("cell1-db-sync")).To(HaveLen(2))
+		Consistently(migrations).Should(HaveLen(1))
+
+		By("repairing it")
+		sick.heal("n001/nova")
+		w.condition(cell, novav1.OnlineMigrationsReadyCondition, "True/Ready/")
+		counts(cell, novav1.ComputesStatus{Total: 2, Current: 2})
+		w.restart()
+		w.calm()
+		Expect(migrations()).To(HaveLen(2))
+		Expect(w.databases.times()).To(HaveEach(1))
+	})
+
+	It("have their data migrated by one alone that is responsible, which is their Nova if they have one", func() {
+		w, _ := newOpenStack()
+		w.deployed("1")
+		Eventually(func() []string { return w.jobsThatRan("nova-cell1-online-migrations") }).Should(HaveLen(1))
+		w.calm()
+		Expect(get(Default, MakeCell("nova-cell1", w.ns).Obj()).Status.Conditions.Get(novav1.OnlineMigrationsReadyCondition)).To(BeNil())
+	})
 })
+
+// jobsThatRan are the names of the Jobs that have succeeded, of a name without its hash.
+func (w *world) jobsThatRan(name string) []string {
+	var ran []string
+	for job := range w.databases.times() {
+		if strings.HasPrefix(job, name+"-") {
+			ran = append(ran, job)
+		}
+	}
+	return ran
+}

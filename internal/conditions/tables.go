@@ -155,6 +155,8 @@ var tables = []Table{
 			secrets("the Secret with the passwords of the databases does not exist", "the Secret does not have the password of a database, or `MetadataSecret` for the metadata service")...),
 		dbSyncReady.withMeaning("the schema of the database of the cell is up to date. Present only if the cell has a conductor").withTable(job),
 		serviceConfigReady.withMeaning("the configuration of the services in pods is generated. Present only if the cell has a conductor").withReasons(novaConsoleCANotReady),
+		novaOnlineMigrationsReady.withMeaning("the data of the cell has the format of its schema: see [updates](nova.md#updates). Present only if the cell has a conductor and an API database, and no Nova, which migrates the data of its cells").withTable(job).
+			withReasons(novaUpdating.withMeaning("services or computes of the cell do not run its images yet; the message says what is awaited").withRemedy("see what the message names; the data is migrated automatically after that"), novaComputesOlder),
 		novaConfigRolledOut.withReasons(novaConfigRollingOut, novaSecretNotHeld),
 	),
 	kind(compute,

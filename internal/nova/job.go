@@ -34,9 +34,9 @@ func manage(args ...string) []string {
 	return slices.Concat([]string{"nova-manage"}, configArgs, args)
 }
 
-// OnlineMigrations brings the data of the database of a cell, and of the API
+// onlineMigrations brings the data of the database of a cell, and of the API
 // database, to the format of their schema. Without an API database it fails.
-var OnlineMigrations = manage("db", "online_data_migrations")
+var onlineMigrations = manage("db", "online_data_migrations")
 
 // APIDatabaseJob creates or updates the schema of the API database. It has the
 // customServiceConfig of the API, which may say how to connect.
@@ -63,8 +63,8 @@ func UpgradeCheckJob(name, deployed string, config Config, custom podified.Snipp
 // OnlineMigrationsJob brings the data of the database of a cell, and of the API database, to
 // the format of the schema, once no compute of the cell is older than the image: it would
 // write rows in the former format, and nothing would migrate those.
-func OnlineMigrationsJob(name, cell string, config Config) (*podified.Job, error) {
-	job, err := checkJob(name, "migrate the data of cell "+cell, config, podified.Snippets{}, []string{"computes"}, OnlineMigrations)
+func OnlineMigrationsJob(name, cell string, config Config, custom podified.Snippets) (*podified.Job, error) {
+	job, err := checkJob(name, "migrate the data of cell "+cell, config, custom, []string{"computes"}, onlineMigrations)
 	if err != nil {
 		return nil, err
 	}

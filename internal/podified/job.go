@@ -98,7 +98,7 @@ func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.T
 	if job.Image == "" {
 		return phase.Stalled(t, common.ImageMissingReason, "%s", images.Missing("Job "+job.Name))
 	}
-	r := d.newJobRun(owner, t, job, hashWithToken(job.hash(), owner.GetAnnotations()[common.RerunAnnotation], done[job.Name]))
+	r := d.newJobRun(owner, t, job, hashFor(owner, done, job))
 	present, err := r.clear(ctx, done)
 	if err != nil {
 		return err
@@ -116,6 +116,16 @@ func (d *Deployer) RunJob(ctx context.Context, owner phase.Object, t condition.T
 		return nil
 	}
 	return r.progress(ctx, present)
+}
+
+// HasSucceeded reports whether a Job has succeeded with the present inputs.
+func HasSucceeded(owner client.Object, done Jobs, job *Job) bool {
+	return done[job.Name] == hashFor(owner, done, job)
+}
+
+// hashFor is with what a Job is to succeed.
+func hashFor(owner client.Object, done Jobs, job *Job) string {
+	return hashWithToken(job.hash(), owner.GetAnnotations()[common.RerunAnnotation], done[job.Name])
 }
 
 func (d *Deployer) newJobRun(owner phase.Object, t condition.Type, job *Job, hash string) *jobRun {

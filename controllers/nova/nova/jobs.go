@@ -200,7 +200,7 @@ func (s *scope) migrateCell(ctx context.Context, cell string) error {
 	if err != nil {
 		return inputs.Halt(novav1.OnlineMigrationsReadyCondition, err)
 	}
-	job, err := nova.OnlineMigrationsJob(migrationsJobName(s.nova.Name, cell), cell, config)
+	job, err := nova.OnlineMigrationsJob(migrationsJobName(s.nova.Name, cell), cell, config, podified.Snippets{})
 	return s.run(ctx, novav1.OnlineMigrationsReadyCondition, job, err)
 }
 

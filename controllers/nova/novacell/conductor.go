@@ -127,7 +127,7 @@ func (s *scope) databases(ctx context.Context) error {
 			return err
 		}
 		status := &s.cell.Status
-		if err := s.Pods.KeepJobs(ctx, s.cell, status.Jobs, s.optionsJobs()...); err != nil {
+		if err := s.Pods.KeepJobs(ctx, s.cell, status.Jobs, s.jobs()...); err != nil {
 			return err
 		}
 		status.Conductor, status.Metadata, status.NoVNCProxy = nil, nil, nil
@@ -185,30 +185,39 @@ func (s *scope) syncDatabase(ctx context.Context) error {
 	if s.config.Connection == "" {
 		return nil
 	}
-	template := s.cell.Spec.ConductorServiceTemplate
-	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodNova, s.cell.Namespace, "spec.conductorServiceTemplate.customServiceConfig", template.CustomServiceConfig, template.CustomServiceConfigSecrets)
+	job, err := s.databaseJob(ctx, condition.DBSyncReadyCondition, func(config nova.Config, snippets podified.Snippets) (*podified.Job, error) {
+		return nova.CellDatabaseJob(databaseJobName(s.cell.Name), s.cell.DatabaseName()+" on "+s.cell.Spec.CellDatabaseHostname, config, snippets)
+	})
 	if err != nil {
 		return err
-	}
-	config := s.config
-	config.MetadataSecret = ""
-	job, err := nova.CellDatabaseJob(databaseJobName(s.cell.Name), s.cell.DatabaseName()+" on "+s.cell.Spec.CellDatabaseHostname, config, snippets)
-	if err != nil {
-		return phase.Stalled(condition.DBSyncReadyCondition, novav1.InvalidConfigReason, "%v: check the Secrets of the cell", err)
-	}
-	if s.config.APIConnection != "" && metav1.GetControllerOf(s.cell) == nil {
-		job.Commands = append(job.Commands, nova.OnlineMigrations) // else a Nova does it
-	}
-	job.Image, job.Resources, job.NetworkAttachments = s.image(), template.Resources, template.NetworkAttachments
-	job.NodeSelector = podified.Selected(cmp.Or(template.NodeSelector, s.cell.Spec.NodeSelector))
-	if s.cell.Status.Jobs == nil {
-		s.cell.Status.Jobs = map[string]string{}
 	}
 	if err := s.Pods.RunJob(ctx, s.cell, condition.DBSyncReadyCondition, s.cell.Status.Jobs, job); err != nil {
 		return err
 	}
 	s.cell.Status.Conditions.MarkTrue(condition.DBSyncReadyCondition, "The schema of database %s is up to date", s.cell.DatabaseName())
 	return nil
+}
+
+// databaseJob makes a Job on the databases of the cell that runs where its conductor does, with
+// the customServiceConfig of that, which may say how to connect.
+func (s *scope) databaseJob(ctx context.Context, t condition.Type, make func(nova.Config, podified.Snippets) (*podified.Job, error)) (*podified.Job, error) {
+	template := s.cell.Spec.ConductorServiceTemplate
+	snippets, err := podified.ReadSnippets(ctx, s.Inputs, identity.PodNova, s.cell.Namespace, "spec.conductorServiceTemplate.customServiceConfig", template.CustomServiceConfig, template.CustomServiceConfigSecrets)
+	if err != nil {
+		return nil, err
+	}
+	config := s.config
+	config.MetadataSecret = ""
+	job, err := make(config, snippets)
+	if err != nil {
+		return nil, phase.Stalled(t, novav1.InvalidConfigReason, "%v: check the Secrets of the cell", err)
+	}
+	job.Image, job.Resources, job.NetworkAttachments = s.image(), template.Resources, template.NetworkAttachments
+	job.NodeSelector = podified.Selected(cmp.Or(template.NodeSelector, s.cell.Spec.NodeSelector))
+	if s.cell.Status.Jobs == nil {
+		s.cell.Status.Jobs = map[string]string{}
+	}
+	return job, nil
 }
 
 // deploy is the phase that runs the services.

@@ -114,6 +114,9 @@ func (s *scope) phases() []phase.Phase {
 		phases = append(phases, phase.Of(condition.DBSyncReadyCondition, s.syncDatabase), phase.Of(condition.ServiceConfigReadyCondition))
 		phases = append(phases, podified.Phases(s.deploy)...)
 	}
+	if s.migratesData() {
+		phases = append(phases, phase.OptionalOf(novav1.OnlineMigrationsReadyCondition, s.migrateData))
+	}
 	return append(phases, phase.InformationalOf(novav1.ConfigRolledOutCondition, s.reportRollout))
 }
 
@@ -152,7 +155,7 @@ func configMapsOf(obj client.Object) []string {
 func secretsOf(obj client.Object) []string {
 	cell := obj.(*novav1.NovaCell)
 	s := &scope{Reconciler: &Reconciler{}, cell: cell}
-	return slices.Concat(nova.SecretNames(s.components(), append(s.optionsJobs(), databaseJobName(cell.Name))...), layers.Sources("Secret", cell), cell.Status.HeldSecrets, []string{
+	return slices.Concat(nova.SecretNames(s.components(), append(s.optionsJobs(), databaseJobName(cell.Name), migrationsJobName(cell.Name))...), layers.Sources("Secret", cell), cell.Status.HeldSecrets, []string{
 		cell.Spec.Secret, cell.Spec.CellMessageBusSecretName, cell.Spec.NotificationsBusSecretName, cell.Spec.CABundleSecretName, novav1.ComputeConfigSecretName(cell.Name),
 		cell.Spec.MigrationCASecretName, novav1.MigrationCASecretName(cell.Name), novav1.MigrationKeySecretName(cell.Name), novav1.ConsoleCASecretName(cell.Name),
 	})

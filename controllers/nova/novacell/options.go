@@ -24,7 +24,7 @@ func (s *scope) readOptions(ctx context.Context) error {
 	if err := s.Options.Keep(ctx, s.cell, status.Jobs, podified.Selected(s.cell.Spec.NodeSelector), s.imagesInUse()); err != nil {
 		return err
 	}
-	if err := s.Pods.KeepJobs(ctx, s.cell, status.Jobs, append(s.optionsJobs(), databaseJobName(s.cell.Name))...); err != nil {
+	if err := s.Pods.KeepJobs(ctx, s.cell, status.Jobs, s.jobs()...); err != nil {
 		return err
 	}
 	status.Conditions.MarkTrue(novav1.OptionsKnownCondition, "The options of all images are known: %d", len(s.imagesInUse()))
