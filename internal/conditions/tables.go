@@ -126,7 +126,7 @@ var tables = []Table{
 		novaNovaCellMappingsReady.withTable(job).withReasons(novaCellHasHosts, novaCellHasInstances,
 			novaCellNotReady.withMeaning("the database of a cell is not up to date yet; the other cells can be used").withRemedy("see the condition `DBSyncReady` of the NovaCell that the message names"),
 			noMessageBus.withMeaning(noMessageBus.Means+"; the other cells can be used"), noTransportURL),
-		novaUpgradeCheckReady.withTable(job).withReasons(novaImageTooOld, novaComputesTooOld, novaUpgradeCheckFailed, novaDataNotMigrated, novaComputesDown, novaServicesLeft, novaNotAsked).withReasons(unobserved...),
+		novaUpgradeCheckReady.withTable(job).withReasons(novaImageTooOld, novaComputesTooOld, novaServicesOlder, novaUpgradeCheckFailed, novaDataNotMigrated, novaComputesDown, novaServicesLeft, novaNotAsked).withReasons(unobserved...),
 		novaUpdateReady.withReasons(novaUpdating),
 		novaOnlineMigrationsReady.withTable(job).withReasons(novaComputesOlder, noMessageBus, noTransportURL),
 		novaNovaDBPurgeReady.withTable(job).withReasons(noMessageBus, noTransportURL, novaInvalidConfig),

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Checks whether the nova of this image can take over the databases of the configuration.
 With the argument "computes", whether no compute of the cell is older than the image.
+Next to the script, deployed.json has what should run the release that is deployed, if it is to be
+looked at: the name of the StatefulSet of the super conductor, cells, and hosts of computes.
 
 Nothing is changed. What is wrong, or should be looked at, is left as the termination
 message: a reason in the first line, and what it is about after it. None of it is secret.
 """
 
+import datetime
+import json
 import os
 import re
 import subprocess
@@ -21,6 +25,7 @@ from nova.objects import cell_mapping
 from nova.objects.service import OLDEST_SUPPORTED_SERVICE_VERSION, SERVICE_VERSION, SERVICE_VERSION_ALIASES
 
 DIRECTORY = os.path.dirname(os.path.abspath(__file__))
+DEPLOYED = os.path.join(DIRECTORY, "deployed.json")
 ARGUMENTS = ["--config-file", "/dev/null", "--config-dir", DIRECTORY]
 MESSAGE = os.environ.get("TERMINATION_LOG", "/dev/termination-log")
 
@@ -41,13 +46,18 @@ def is_known(database, revision):
         return False
 
 
-def services_of(ctxt=None):
-    """Returns the services of a cell, by default that of the configuration, as (version, binary, host)."""
+def records_of(ctxt=None):
+    """Returns the services of a cell, by default that of the configuration, as (version, binary, host, when it has reported)."""
     engine = main_db.get_engine(context=ctxt)
     table = sa.Table("services", sa.MetaData(), autoload_with=engine)
-    query = sa.select(table.c.version, table.c.binary, table.c.host).where(table.c.deleted == 0)
+    query = sa.select(table.c.version, table.c.binary, table.c.host, table.c.last_seen_up).where(table.c.deleted == 0)
     with engine.connect() as connection:
-        return sorted(tuple(row) for row in connection.execute(query))
+        return [tuple(row) for row in connection.execute(query)]
+
+
+def services_of(ctxt=None):
+    """Returns the services of a cell, by default that of the configuration, as (version, binary, host)."""
+    return sorted(record[:3] for record in records_of(ctxt))
 
 
 def cells():
@@ -74,13 +84,17 @@ def too_old():
     return ""
 
 
+def first_of(names):
+    """Returns five of the names, and how many there are besides."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
 def computes_before(oldest, services, what):
     """Returns the message that names the computes whose version is before the oldest supported one, empty if there are none."""
     hosts = sorted(host for number, binary, host in services if binary == "nova-compute" and number < oldest)
     if not hosts:
         return ""
-    more = f" and {len(hosts) - 5} more" if len(hosts) > 5 else ""
-    return f"{len(hosts)} computes are older than {what} service version {oldest}: {', '.join(hosts[:5])}{more}"
+    return f"{len(hosts)} computes are older than {what} service version {oldest}: {first_of(hosts)}"
 
 
 def unsupported_computes():
@@ -93,6 +107,36 @@ def unsupported_computes():
 def older_computes():
     """Returns the computes of the cell that are older than the image, empty if there are none."""
     return computes_before(SERVICE_VERSION, services_of(), f"nova {version.version_string()} with")
+
+
+def is_up(reported):
+    """Reports whether a service reports to nova: every ten seconds, and the clock of its host may differ."""
+    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+    return reported is not None and now - reported < datetime.timedelta(minutes=2)
+
+
+def older_services():
+    """Returns the services that are older than the release that is deployed, empty if none is.
+
+    What that is the super conductor has recorded when it started. A conductor or scheduler that is
+    down may be a pod that is not wanted any more, which nova does not forget. Newer services are
+    what the update brings the others to.
+    """
+    if not os.path.exists(DEPLOYED):
+        return ""
+    with open(DEPLOYED, encoding="utf-8") as file:
+        deployed = json.load(file)
+    records = [record for name, target in cells() if name in deployed["cells"] for record in records_of(target)]
+    pod = re.compile(re.escape(deployed["conductor"]) + r"-\d+")
+    release = max((number for number, binary, host, _ in records if binary == "nova-conductor" and pod.fullmatch(host)), default=0)
+    older = sorted(
+        f"{binary} on {host} ({number})"
+        for number, binary, host, reported in records
+        if number < release and (host in deployed["computes"] if binary == "nova-compute" else binary in ("nova-conductor", "nova-scheduler") and is_up(reported))
+    )
+    if not older:
+        return ""
+    return f"{len(older)} services are older than the release that is deployed, which has service version {release}: {first_of(older)}"
 
 
 def findings(table, result):
@@ -117,6 +161,9 @@ def main():
         return 2
     if text := unsupported_computes():
         leave("ComputesTooOld", text)
+        return 2
+    if text := older_services():
+        leave("ServicesOlder", text)
         return 2
     ran = subprocess.run(["nova-status", *ARGUMENTS, "upgrade", "check"], stdout=subprocess.PIPE, text=True)
     print(ran.stdout)

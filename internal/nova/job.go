@@ -2,6 +2,7 @@ package nova
 
 import (
 	"embed"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -25,6 +26,7 @@ const (
 	purgeFile     = "purge-database.sh"
 	serveFile     = "serve.sh"
 	checkFile     = "check-upgrade.py"
+	deployedFile  = "deployed.json"
 	reportFile    = "01-nova-report.conf"
 	programFile   = "program.ini" // next to the files that all programs read: those end with .conf
 )
@@ -44,17 +46,34 @@ func APIDatabaseJob(name, database string, config Config, custom podified.Snippe
 	return newJob(name, "update the schema of API database "+database, config, custom, manage("api_db", "sync"))
 }
 
+// DeployedServices are those that are to run the release that is deployed.
+type DeployedServices struct {
+	// Conductor is the StatefulSet of the super conductor, whose pods tell which release that is.
+	Conductor string `json:"conductor"`
+	// Cells are the names of those whose conductors have the same image.
+	Cells []string `json:"cells"`
+	// Computes are the names that hosts of computes have in nova.
+	Computes []string `json:"computes"`
+}
+
 // UpgradeCheckJob checks, before anything is changed, whether its image can take over the
 // databases of a Nova that runs the image deployed. It has the customServiceConfig of the API.
-// What it has found although it succeeds is in Job.Left.
-func UpgradeCheckJob(name, deployed string, config Config, custom podified.Snippets) (*podified.Job, error) {
+// What it has found although it succeeds is in Job.Left. Without services it does not look
+// whether any is older than what is deployed.
+func UpgradeCheckJob(name, deployed string, services *DeployedServices, config Config, custom podified.Snippets) (*podified.Job, error) {
 	job, err := checkJob(name, "check whether the databases can be updated", config, custom, nil)
 	if err != nil {
 		return nil, err
 	}
+	if services != nil {
+		if job.Config[deployedFile], err = json.Marshal(services); err != nil {
+			return nil, fmt.Errorf("writing what is deployed: %w", err)
+		}
+	}
 	job.Causes = []podified.Cause{
 		{Reason: novav1.ImageTooOldReason, Detailed: true, Text: "Set an image of the release of " + deployed + ", or of a later one"},
 		{Reason: novav1.ComputesTooOldReason, Detailed: true, Text: "Set an image of a release between theirs and this one first, or delete their services if they no longer exist"},
+		{Reason: novav1.ServicesOlderReason, Detailed: true, Text: "Restart them with the images that are deployed, computes on hosts by kubectl edpm rerun, or stop them and delete their services: openstack compute service delete <id>"},
 		{Reason: novav1.UpgradeCheckFailedReason, Detailed: true, Text: "Correct that, or set the images back"},
 	}
 	return job, nil

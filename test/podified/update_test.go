@@ -224,6 +224,11 @@ spec:
 		shows(nova(), check, "False/ComputesTooOld/Warning", "service version 68: host-1, host-2", "Set an image of a release between theirs and this one first, or delete their services")
 		Consistently(w.sets).Should(Equal(release("1", "1", "1", "1")))
 		Expect(w.ran(mark)).To(HaveEach("nova-upgrade-check"))
+
+		By("services of an earlier release, which are not those that are deployed")
+		Expect(w.config("nova-upgrade-check", "deployed.json")).To(MatchJSON(`{"conductor": "nova-cell0-conductor", "cells": ["cell0", "cell1"], "computes": []}`))
+		cluster.failJobs(named("upgrade-check", "ServicesOlder\n1 services are older than the release that is deployed, which has service version 68: nova-conductor on controller-1 (66)"))
+		shows(nova(), check, "False/ServicesOlder/Warning", "nova-conductor on controller-1 (66). Restart them with the images that are deployed", "openstack compute service delete")
 		choose("")
 		ready(nova())
 	})

@@ -16,6 +16,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/names"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 )
 
@@ -92,7 +93,11 @@ func (s *scope) check(ctx context.Context) (warnings string, err error) {
 	if err := s.checkData(ctx); err != nil {
 		return "", err
 	}
-	warning, err := s.checkComputes(ctx)
+	hosts, err := s.hosts(ctx)
+	if err != nil {
+		return "", err
+	}
+	warning, err := s.checkComputes(hosts)
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +105,7 @@ func (s *scope) check(ctx context.Context) (warnings string, err error) {
 	if err != nil {
 		return "", err
 	}
-	job, err := nova.UpgradeCheckJob(checkJobName(s.nova.Name), s.apiImage(), s.config, snippets)
+	job, err := nova.UpgradeCheckJob(checkJobName(s.nova.Name), s.apiImage(), s.deployedServices(hosts), s.config, snippets)
 	if err != nil {
 		return "", invalid(novav1.UpgradeCheckReadyCondition, err)
 	}
@@ -155,10 +160,9 @@ const mostHosts = 5
 // checkComputes returns a *phase.Halt that names computes which an update would leave behind,
 // and a warning where nova cannot say. That keeps an update from nothing while no pod of the
 // API is ready: it may be what repairs it. Of a Nova without computes nothing is asked.
-func (s *scope) checkComputes(ctx context.Context) (warning string, err error) {
-	hosts, err := s.hosts(ctx)
-	if err != nil || len(hosts) == 0 {
-		return "", err
+func (s *scope) checkComputes(hosts map[string]host) (warning string, err error) {
+	if len(hosts) == 0 {
+		return "", nil
 	}
 	listing := s.Services.Watch(client.ObjectKeyFromObject(s.nova))
 	t, running := novav1.UpgradeCheckReadyCondition, s.nova.Status.API != nil && s.nova.Status.API.ReadyCount > 0
@@ -188,6 +192,31 @@ type host struct {
 	deleting bool
 	// disabledFor is the reason with which the operators have disabled its service.
 	disabledFor string
+	// follows reports whether it runs the image that is recorded for its cell.
+	follows bool
+}
+
+// deployedServices are those that are to run the release that is deployed; nil while an update is in
+// progress, in which releases differ. A compute whose image was chosen for it is not among them, nor
+// is one that another tool has deployed, or that is in repair.
+func (s *scope) deployedServices(hosts map[string]host) *nova.DeployedServices {
+	if s.nova.Status.UpgradeCheck != nil {
+		return nil
+	}
+	conductor := part{novav1.ConductorComponent, novav1.Cell0Name, novav1.ConductorName(novav1.CellName(s.nova.Name, novav1.Cell0Name))}
+	services := &nova.DeployedServices{Conductor: conductor.set, Computes: []string{}}
+	for _, cell := range s.withDatabase() {
+		if other := (part{component: conductor.component, cell: cell}); s.image(other) == s.image(conductor) {
+			services.Cells = append(services.Cells, cell)
+		}
+	}
+	for name, h := range hosts {
+		if h.follows && !h.deleting && h.disabledFor == "" {
+			services.Computes = append(services.Computes, name)
+		}
+	}
+	slices.Sort(services.Computes)
+	return services
 }
 
 // hosts are those of the computes of the Nova, by the names that they have in nova.
@@ -201,12 +230,13 @@ func (s *scope) hosts(ctx context.Context) (map[string]host, error) {
 		}
 		for i := range onHosts.Items {
 			name, h := hostOf(&onHosts.Items[i])
+			h.follows = rollout.HasFollowed(cell, &onHosts.Items[i])
 			hosts[name] = h
 		}
 		for i := range inPods.Items {
 			compute := &inPods.Items[i]
 			for n := range ptr.Deref(compute.Spec.Replicas, 1) {
-				hosts[fmt.Sprintf("%s-%d", compute.Name, n)] = host{deleting: !compute.DeletionTimestamp.IsZero()}
+				hosts[fmt.Sprintf("%s-%d", compute.Name, n)] = host{deleting: !compute.DeletionTimestamp.IsZero(), follows: rollout.PodsHaveFollowed(cell, compute)}
 			}
 		}
 	}

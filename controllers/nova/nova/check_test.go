@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova"
 	"github.com/edpm-operators/edpm-operators/internal/nova/computeservice"
 )
 
@@ -36,6 +37,29 @@ func TestWhatAnUpdateWouldLeaveBehind(t *testing.T) {
 				t.Errorf("down are %v and left are %v; want one down: %v, one left: %v", down, left, c.down, c.left)
 			}
 		})
+	}
+}
+
+func TestServicesThatAreToRunWhatIsDeployed(t *testing.T) {
+	template := func(conductor string) novav1.NovaCellTemplate {
+		c := novav1.NovaCellTemplate{CellDatabaseInstance: "db"}
+		c.ConductorServiceTemplate.ContainerImage = conductor
+		return c
+	}
+	n := &novav1.Nova{ObjectMeta: metav1.ObjectMeta{Name: "nova"}}
+	n.Spec.CellTemplates = map[string]novav1.NovaCellTemplate{"cell0": template(""), "cell1": template(""), "behind": template("conductor:0"), "elsewhere": {}}
+	n.Status.Images = map[string]string{"conductor": "conductor:2", "behind/conductor": "conductor:0"}
+	n.Status.Deployed = map[string]string{"conductor": "conductor:1", "behind/conductor": "conductor:0"}
+	s, hosts := scopeOf(n), map[string]host{
+		"b": {follows: true}, "a": {follows: true}, "chosen": {}, "leaving": {follows: true, deleting: true}, "repair": {follows: true, disabledFor: "disk"},
+	}
+	want := &nova.DeployedServices{Conductor: "nova-cell0-conductor", Cells: []string{"cell0", "cell1"}, Computes: []string{"a", "b"}}
+	if diff := cmp.Diff(want, s.deployedServices(hosts)); diff != "" {
+		t.Errorf("they differ: %s", diff)
+	}
+	n.Status.UpgradeCheck = &novav1.UpgradeCheck{}
+	if got := s.deployedServices(hosts); got != nil {
+		t.Errorf("in an update that is in progress they are %+v; want none", got)
 	}
 }
 

@@ -28,6 +28,11 @@ func PodImage(cell *novav1.NovaCell, compute *novav1.NovaCompute) string {
 	return update.Image
 }
 
+// PodsHaveFollowed reports whether a compute in pods has the image of its cell.
+func PodsHaveFollowed(cell *novav1.NovaCell, c *novav1.NovaCompute) bool {
+	return c.Status.Images[novav1.ComputeComponent] == imageOf(cell)
+}
+
 // isPodsCurrent reports whether all pods of a compute run an image, and report to nova as far as
 // that is observed.
 func isPodsCurrent(c *novav1.NovaCompute, image string) bool {

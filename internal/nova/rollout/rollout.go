@@ -189,6 +189,11 @@ func isDeployed(c *novav1.NovaExternalCompute) bool {
 	return c.DeletionTimestamp.IsZero() && c.Status.Hash[novav1.NovaStep] != ""
 }
 
+// HasFollowed reports whether a compute that has been deployed has the image of its cell.
+func HasFollowed(cell *novav1.NovaCell, c *novav1.NovaExternalCompute) bool {
+	return isDeployed(c) && c.Status.Images[novav1.ComputeComponent] == imageOf(cell)
+}
+
 // isCurrent reports whether a compute is deployed with an image and its configuration.
 func isCurrent(c *novav1.NovaExternalCompute, image string) bool {
 	return c.Status.ObservedGeneration == c.Generation && c.Status.Images[novav1.ComputeComponent] == image &&

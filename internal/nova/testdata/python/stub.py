@@ -1,6 +1,7 @@
 """What check-upgrade.py needs of nova, alembic and SQLAlchemy, as the environment has it."""
 
 import contextlib
+import datetime
 import os
 import types
 
@@ -42,8 +43,9 @@ class Engine:
         yield self
 
     def execute(self, _):
+        now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
         rows = (row.split("=") for row in os.environ["SERVICES"].split())
-        return [(int(number), binary, host) for binary, number, host in rows]
+        return [(int(number), binary, host, now - datetime.timedelta(seconds=int(ago[0])) if ago else None) for binary, number, host, *ago in rows]
 
 
 class Query:

@@ -4,7 +4,7 @@ from stub import Query
 
 
 def Table(*_, **__):
-    return types.SimpleNamespace(c=types.SimpleNamespace(version=0, binary="", host="", deleted=0))
+    return types.SimpleNamespace(c=types.SimpleNamespace(version=0, binary="", host="", last_seen_up=None, deleted=0))
 
 
 def MetaData():
