@@ -72,6 +72,11 @@ class PodmanImagesTest(modules.ModuleTest):
         self.assertEqual(self.store(), ["a", "b", "c", "d", "stuck"])
         self.assertNotIn("--force", "".join(self.calls("podman rmi")))
 
+    def test_an_image_that_was_pulled_by_digest_is_removed_by_it(self):
+        self.write("store/old@sha256:0a", "id-old")
+        self.assertIn("remove id-old", self.run_it(prune=True))
+        self.assertNotIn("old@sha256:0a", self.store())
+
     def test_nothing_is_removed_unless_asked_for(self):
         self.run_it()
         self.assertEqual(self.calls("podman rmi"), [])

@@ -132,7 +132,8 @@ class Podman(object):
         """Removes images that nothing uses, by their names: with one that came into use meanwhile podman fails, and it stays."""
         used = self.used()
         for line in self.lines("images", "--no-trunc", "--filter", "readonly=false", "--format", "{{.Id}} {{.Names}}"):
-            image, _, names = line.replace("sha256:", "").partition(" ")
+            image, _, names = line.partition(" ")
+            image = image.replace("sha256:", "")  # In names it is part of a digest.
             if image not in used and (self.module.check_mode or self.run("rmi", *(names.strip("[]").split() or [image]))[0] == 0):
                 self.changes.append("remove " + image)
                 used.add(image)  # It is listed once for each name.
