@@ -2,16 +2,21 @@ package controllers_test
 
 import (
 	"regexp"
+	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/controllers"
+	"github.com/edpm-operators/edpm-operators/internal/nova/options"
 	. "github.com/edpm-operators/edpm-operators/test/builders"
 	"github.com/edpm-operators/edpm-operators/test/fakenova"
 )
@@ -127,6 +132,53 @@ var _ = Describe("A manager that brings other images", func() {
 		w.computesReady("n001")
 		w.calm()
 		Expect(w.images(Default)).To(Equal(after))
+	})
+
+	It("updates images that have a tag and a digest, of which only the digest is another one", func() {
+		digests := func(o *controllers.Options, digit string) {
+			for name, image := range map[string]*string{"api": &o.Images.NovaAPI, "conductor": &o.Images.NovaConductor, "scheduler": &o.Images.NovaScheduler, "compute": &o.Images.NovaCompute} {
+				*image = "registry.example:5000/nova/" + name + ":2026.1@sha256:" + strings.Repeat(digit, 64)
+			}
+			o.Images.NovaConductor = strings.Replace(o.Images.NovaConductor, ":2026.1", "", 1) // a digest alone
+		}
+		read := &atomic.Int32{}
+		w, server := openStackIn(newWorld(observing, func(o *controllers.Options) { digests(o, "a") }, prints(generatedOptions, read)), func(_ *fakenova.Server, job *batchv1.Job) { leavePod(job) })
+		startSets(w.ns)
+		nova, compute := MakeNova("nova", w.ns, "", ""), func() string { return w.opts.Images.NovaCompute }
+		w.makeNodes(1, "compute")
+		up(server, "n000")
+		w.computesReady("n000")
+		w.condition(nova, novav1.OptionsKnownCondition, "True/Ready/")
+		before := w.opts.Images
+		w.running.end()
+		digests(&w.opts, "b")
+		w.running = startManager(w.ns, w.opts)
+		i := w.opts.Images
+		annotate(nova, common.UpdateAnnotation, w.offered(nova, "api from "+before.NovaAPI+" to "+i.NovaAPI, "compute from "+before.NovaCompute+" to "+compute()))
+		Eventually(func(g Gomega) {
+			status := get(g, nova).Status
+			g.Expect(status.Deployed).To(BeNil())
+			g.Expect(status.Update).To(BeNil())
+			g.Expect(status.Images).To(HaveKeyWithValue("api", i.NovaAPI))
+		}).Should(Succeed())
+		Expect(w.images(Default)).To(And(
+			HaveKeyWithValue("nova-api", i.NovaAPI), HaveKeyWithValue("nova-scheduler", i.NovaScheduler),
+			HaveKeyWithValue("nova-cell0-conductor", i.NovaConductor), HaveKeyWithValue("nova-cell1-conductor", i.NovaConductor)))
+		w.computesReady("n000")
+		Expect(w.deployedImages("n000")).To(Equal([]any{before.NovaCompute, compute()}))
+		Eventually(func(g Gomega) {
+			list := &corev1.ConfigMapList{}
+			g.Expect(api.List(ctx, list, client.InNamespace(w.ns))).To(Succeed())
+			var known []string
+			for _, cm := range list.Items {
+				if options.IsOptions(&cm) && cm.BinaryData["options"] != nil {
+					known = append(known, cm.Data["image"])
+				}
+			}
+			g.Expect(known).To(ConsistOf(i.NovaAPI, i.NovaScheduler, i.NovaConductor, compute()))
+		}).Should(Succeed())
+		w.calm()
+		Expect(w.databases.times()).To(HaveEach(1))
 	})
 
 	It("updates nothing while computes are down or services of other hosts are left, and continues", func() {

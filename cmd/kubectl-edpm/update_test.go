@@ -105,6 +105,16 @@ func TestUpdate(t *testing.T) {
 		nova.Status.Conditions = condition.Conditions{is(condition.ReadyCondition, "", "")}
 		k.writeStatus(nova)
 	})
+	t.Run("shows images with digests as they are", func(t *testing.T) {
+		present, offered := "registry.example:5000/api:1@sha256:"+strings.Repeat("a", 64), "registry.example:5000/api@sha256:"+strings.Repeat("b", 64)
+		nova.Status.Images["api"], nova.Status.Update = present, &common.Update{ID: "89ababcd", Images: map[string]string{"api": offered}}
+		k.writeStatus(nova)
+		if out, err := k.run("n\n", "update", "nova/nova"); err == nil || !strings.Contains(out, "api        "+present+"  "+offered+"\n") {
+			t.Errorf("%v:\n%s", err, out)
+		}
+		nova.Status.Update = nil
+		k.writeStatus(nova)
+	})
 	t.Run("has nothing to do without an update", func(t *testing.T) {
 		k.says("", []string{"update", "nova/nova"}, "the operators bring no other images")
 	})
