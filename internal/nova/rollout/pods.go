@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,7 +39,15 @@ func PodsHaveFollowed(cell *novav1.NovaCell, c *novav1.NovaCompute) bool {
 func isPodsCurrent(c *novav1.NovaCompute, image string) bool {
 	conditions := &c.Status.Conditions
 	return c.Status.ObservedGeneration == c.Generation && c.Status.Images[novav1.ComputeComponent] == image &&
-		conditions.IsTrue(condition.DeploymentReadyCondition) && isUp(conditions)
+		conditions.IsTrue(condition.DeploymentReadyCondition) && (isUp(conditions) || keepsInstances(c))
+}
+
+// keepsInstances reports whether all pods are up, and some of them are not wanted any more and stay
+// for their instances, which can be for ever.
+func keepsInstances(c *novav1.NovaCompute) bool {
+	shown := c.Status.Conditions.Get(novav1.ComputeServiceReadyCondition)
+	isDown := func(h novav1.PodHostStatus) bool { return h.ComputeService == nil || !h.ComputeService.Up }
+	return shown != nil && shown.Reason == novav1.InstancesPresentReason && !slices.ContainsFunc(c.Status.Hosts, isDown)
 }
 
 // nextPods returns the compute in pods whose turn it is to get an image: one after the other, as

@@ -35,6 +35,12 @@ func TestComputesInPodsGetAnImageOneAfterTheOther(t *testing.T) {
 	disabled := func(c *novav1.NovaCompute) {
 		c.Status.Conditions.MarkFalse(novav1.ComputeServiceReadyCondition, novav1.ServiceDisabledReason, condition.SeverityInfo, "no")
 	}
+	keeps := func(up bool) func(*novav1.NovaCompute) {
+		return func(c *novav1.NovaCompute) {
+			c.Status.Hosts = []novav1.PodHostStatus{{Name: "b-0", ComputeService: &novav1.ComputeServiceStatus{Up: true}}, {Name: "b-1", ComputeService: &novav1.ComputeServiceStatus{Up: up}}}
+			c.Status.Conditions.MarkFalse(novav1.ComputeServiceReadyCondition, novav1.InstancesPresentReason, condition.SeverityWarning, "no")
+		}
+	}
 	own := func(c *novav1.NovaCompute) { c.Spec.ContainerImage = "mine" }
 	going := func(c *novav1.NovaCompute) { c.DeletionTimestamp = ptr.To(metav1.Now()) }
 	behind := func(c *novav1.NovaCompute) { c.Generation = 1 }
@@ -42,16 +48,18 @@ func TestComputesInPodsGetAnImageOneAfterTheOther(t *testing.T) {
 		inPods []novav1.NovaCompute
 		want   string
 	}{
-		"the first by name":                {[]novav1.NovaCompute{pods("b", "1"), pods("a", "1")}, "a"},
-		"one that works":                   {[]novav1.NovaCompute{pods("a", "1", podsDown), pods("b", "1")}, "b"},
-		"one that does not at the end":     {[]novav1.NovaCompute{pods("a", "1", podsDown), pods("b", "2")}, "a"},
-		"it stays while pods are replaced": {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", replacing)}, "b"},
-		"it stays while nova misses them":  {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", podsDown)}, "b"},
-		"it stays until its status is new": {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", behind)}, "b"},
-		"the next when they are disabled":  {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", disabled)}, "a"},
-		"none whose image was chosen":      {[]novav1.NovaCompute{pods("a", "1", own), pods("b", "2")}, ""},
-		"none that is being deleted":       {[]novav1.NovaCompute{pods("a", "1", going)}, ""},
-		"none if there are none":           {nil, ""},
+		"the first by name":                                           {[]novav1.NovaCompute{pods("b", "1"), pods("a", "1")}, "a"},
+		"one that works":                                              {[]novav1.NovaCompute{pods("a", "1", podsDown), pods("b", "1")}, "b"},
+		"one that does not at the end":                                {[]novav1.NovaCompute{pods("a", "1", podsDown), pods("b", "2")}, "a"},
+		"it stays while pods are replaced":                            {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", replacing)}, "b"},
+		"it stays while nova misses them":                             {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", podsDown)}, "b"},
+		"it stays until its status is new":                            {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", behind)}, "b"},
+		"the next when they are disabled":                             {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", disabled)}, "a"},
+		"the next while it has instances on pods that are not wanted": {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", keeps(true))}, "a"},
+		"it stays while one of those pods is down":                    {[]novav1.NovaCompute{pods("a", "1"), pods("b", "2", keeps(false))}, "b"},
+		"none whose image was chosen":                                 {[]novav1.NovaCompute{pods("a", "1", own), pods("b", "2")}, ""},
+		"none that is being deleted":                                  {[]novav1.NovaCompute{pods("a", "1", going)}, ""},
+		"none if there are none":                                      {nil, ""},
 	} {
 		if got := nextPods("2", c.inPods); got != c.want {
 			t.Errorf("%s: it is the turn of %q, want %q", name, got, c.want)

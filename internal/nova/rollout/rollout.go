@@ -215,7 +215,7 @@ func advance(update *novav1.ComputeUpdate, image string, computes []novav1.NovaE
 	}
 	i := slices.IndexFunc(computes, func(c novav1.NovaExternalCompute) bool { return c.Name == update.First })
 	switch {
-	case i < 0 || !canFollow(&computes[i], image):
+	case i < 0 || !canTry(&computes[i], image):
 		outdated := without(image, computes)
 		update.First, update.Verified = choose(image, outdated), len(outdated) == 0
 	case isCurrent(&computes[i], image) && isUp(&computes[i].Status.Conditions):
@@ -225,6 +225,11 @@ func advance(update *novav1.ComputeUpdate, image string, computes []novav1.NovaE
 
 func canFollow(c *novav1.NovaExternalCompute, image string) bool {
 	return c.DeletionTimestamp.IsZero() && !isPinned(c, image)
+}
+
+// canTry reports whether a compute can be, or stay, the first that gets an image.
+func canTry(c *novav1.NovaExternalCompute, image string) bool {
+	return canFollow(c, image) && !isInRepair(c)
 }
 
 // without returns the computes that are to get an image.
@@ -281,7 +286,7 @@ func choose(image string, without []*novav1.NovaExternalCompute) string {
 		if pulls(c, image) {
 			return ""
 		}
-		if hasPulled(c, image) && (first == "" || cmp.Or(cmp.Compare(rank(c), best), cmp.Compare(c.Name, first)) < 0) {
+		if hasPulled(c, image) && canTry(c, image) && (first == "" || cmp.Or(cmp.Compare(rank(c), best), cmp.Compare(c.Name, first)) < 0) {
 			first, best = c.Name, rank(c)
 		}
 	}

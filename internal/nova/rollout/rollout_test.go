@@ -155,6 +155,9 @@ func TestOneComputeGetsANewImageFirst(t *testing.T) {
 		"another one when it is deleted":          {first("b"), computes{compute("a", "1"), compute("b", "2", leaving)}, first("a")},
 		"another one when it no longer exists":    {first("b"), computes{compute("a", "1")}, first("a")},
 		"another one when it gets another image":  {first("b"), computes{compute("a", "1"), compute("b", "3", chosen)}, first("a")},
+		"another one when it is in repair":        {first("b"), computes{compute("a", "1"), compute("b", "2", down, inRepair)}, first("a")},
+		"one that is not in repair":               {begun, computes{compute("a", "1", failed), compute("b", "1", inRepair)}, first("a")},
+		"none if all are in repair":               {first("b"), computes{compute("a", "1", inRepair), compute("b", "1", down, inRepair)}, begun},
 		"none more when it is verified":           {verified, computes{compute("a", "1"), compute("b", "2", failed)}, verified},
 	} {
 		got := c.before
