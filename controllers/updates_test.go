@@ -272,6 +272,55 @@ var _ = Describe("A manager that brings other images", func() {
 	})
 })
 
+var _ = Describe("A Nova that was restored from a backup without its status", func() {
+	name := func(n *novav1.Nova) {
+		n.Spec.APIServiceTemplate.ContainerImage, n.Spec.SchedulerServiceTemplate.ContainerImage = "api:2", "scheduler:2"
+		for cell, t := range n.Spec.CellTemplates {
+			t.ConductorServiceTemplate.ContainerImage, t.NovaComputeContainerImage = "conductor:2", "compute:2"
+			n.Spec.CellTemplates[cell] = t
+		}
+	}
+	for what, choose := range map[string]func(w *world, nova *novav1.Nova){
+		"that its spec names": func(_ *world, nova *novav1.Nova) { change(nova, name) },
+		"that were accepted before": func(w *world, nova *novav1.Nova) {
+			w.bring("2")
+			w.running = startManager(w.ns, w.opts)
+			id := w.offered(nova)
+			w.running.end()
+			annotate(nova, common.UpdateAnnotation, id)
+		},
+	} {
+		It("updates what runs to images "+what+" in the order of nova, once they have been checked", func() {
+			w, server := newOpenStack()
+			nova := MakeNova("nova", w.ns, "", "")
+			w.makeNodes(1, "compute")
+			up(server, "n000")
+			w.computesReady("n000")
+			w.deployed("1")
+			w.calm()
+			w.running.end()
+			choose(w, nova)
+			for _, obj := range []client.Object{nova, MakeCell("nova-cell0", w.ns).Obj(), MakeCell("nova-cell1", w.ns).Obj()} {
+				loseStatus(obj)
+			}
+			w.running = startManager(w.ns, w.opts)
+			Eventually(w.images).Should(And(HaveKeyWithValue("nova-cell0-conductor", "conductor:2"), HaveKeyWithValue("nova-cell1-conductor", "conductor:2")))
+			w.condition(nova, novav1.UpdateReadyCondition, "False/Updating/Info", "StatefulSet nova-cell0-conductor") // no pods run here
+			w.calm()
+			Expect(w.images(Default)).To(And(HaveKeyWithValue("nova-scheduler", "scheduler:1"), HaveKeyWithValue("nova-api", "api:1")))
+			Expect(w.jobsThatRan("nova-upgrade-check")).NotTo(BeEmpty())
+			Expect(get(Default, w.compute("n000")).Status.Images).To(HaveKeyWithValue(novav1.ComputeComponent, "compute:1"))
+			Expect(get(Default, MakeCell("nova-cell1", w.ns).Obj()).Status.Images).To(HaveKeyWithValue(novav1.ComputeComponent, "compute:1"))
+		})
+	}
+})
+
+// loseStatus removes the status of an object, which backups do not have.
+func loseStatus(obj client.Object) {
+	GinkgoHelper()
+	Expect(api.Status().Patch(ctx, obj, jsonPatch(`{"status": null}`))).To(Succeed())
+}
+
 // forget has an object record no images, as those of earlier versions.
 func forget(obj client.Object, release *common.Release) {
 	GinkgoHelper()

@@ -50,13 +50,8 @@ type Released interface {
 // running returns the image with which a component runs already, empty if it does not.
 func running(ctx context.Context, c client.Reader, owner client.Object, component Component) (string, error) {
 	for _, name := range component.Sets {
-		set := &appsv1.StatefulSet{}
-		err := c.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, set)
-		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("reading StatefulSet %s: %w", name, err)
-		}
-		if image := firstImage(set.Spec.Template.Spec); image != "" {
-			return image, nil
+		if image, err := Running(ctx, c, owner.GetNamespace(), name); image != "" || err != nil {
+			return image, err
 		}
 	}
 	jobs := &batchv1.JobList{}
@@ -68,6 +63,15 @@ func running(ctx context.Context, c client.Reader, owner client.Object, componen
 		image = cmp.Or(image, firstImage(job.Spec.Template.Spec))
 	}
 	return image, nil
+}
+
+// Running returns the image of the pods of a StatefulSet, empty if there is no such set.
+func Running(ctx context.Context, c client.Reader, namespace, name string) (string, error) {
+	set := &appsv1.StatefulSet{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading StatefulSet %s: %w", name, err)
+	}
+	return firstImage(set.Spec.Template.Spec), nil
 }
 
 // Lagging says what a StatefulSet waits for until all of its pods run an image and are ready,

@@ -80,3 +80,14 @@ func TestTheHostOfACompute(t *testing.T) {
 		t.Errorf("the host is %+v", h)
 	}
 }
+
+func TestAServiceThatHadNoImageBeforeAnUpdateHasTheNewOne(t *testing.T) {
+	n := &novav1.Nova{}
+	n.Status.Images = map[string]string{"api": "api:2", "conductor": "conductor:2"}
+	n.Status.Deployed = map[string]string{"conductor": "conductor:1"}
+	for component, want := range map[string]string{"api": "api:2", "conductor": "conductor:1", "scheduler": ""} {
+		if got := scopeOf(n).image(part{component: component}); got != want {
+			t.Errorf("%s runs %q, want %q", component, got, want)
+		}
+	}
+}

@@ -3,13 +3,11 @@ package nova
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
+	"github.com/edpm-operators/edpm-operators/internal/nova/rollout"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
@@ -33,12 +31,10 @@ func (p part) in(images map[string]string) string {
 	return images[p.component]
 }
 
-// image returns what a part runs now: during an update what its step has reached.
+// image returns what a part runs now: during an update what its step has reached. One that had no
+// image before the update, and so did not run, has nothing to wait for.
 func (s *scope) image(p part) string {
-	if deployed := s.nova.Status.Deployed; deployed != nil {
-		return p.in(deployed)
-	}
-	return p.in(s.nova.Status.Images)
+	return cmp.Or(p.in(s.nova.Status.Deployed), p.in(s.nova.Status.Images))
 }
 
 // cellParts are the services of a component in all cells, and the component itself, whose
@@ -56,12 +52,12 @@ func (s *scope) cellParts(component string, set func(cell string) string) []part
 func (s *scope) chooseImages(ctx context.Context) error {
 	s.forgetRefused()
 	before, choices := maps.Clone(s.nova.Status.Images), s.imageChoices()
-	if before[novav1.ComputeComponent] == "" {
-		image, err := s.presentCompute(ctx)
-		if err != nil {
+	if len(before) == 0 {
+		var err error
+		if before, err = s.running(ctx); err != nil {
 			return err
 		}
-		choices[novav1.ComputeComponent] = podified.Component{Default: cmp.Or(image, s.Images.NovaCompute)}
+		choices[novav1.ComputeComponent] = podified.Component{Default: cmp.Or(before[novav1.ComputeComponent], s.Images.NovaCompute)}
 	}
 	if err := podified.ChooseImages(ctx, s.Client, s.nova, choices); err != nil {
 		return err
@@ -70,22 +66,37 @@ func (s *scope) chooseImages(ctx context.Context) error {
 	return nil
 }
 
-// presentCompute is the image of a compute on a host that an earlier version of the operators
-// deployed, empty if none names one: new computes are to be of the same release.
-func (s *scope) presentCompute(ctx context.Context) (string, error) {
-	for _, cell := range slices.Sorted(maps.Keys(s.nova.Spec.CellTemplates)) {
-		computes := &novav1.NovaExternalComputeList{}
-		ofCell := client.MatchingFields{"spec.cellName": novav1.CellName(s.nova.Name, cell)}
-		if err := s.List(ctx, computes, client.InNamespace(s.nova.Namespace), ofCell); err != nil {
-			return "", fmt.Errorf("listing the computes of cell %s: %w", cell, err)
-		}
-		for _, compute := range computes.Items {
-			if image := compute.Spec.NovaComputeContainerImage; image != "" {
-				return image, nil
+// running are the images that run although none are recorded: the Nova is of an earlier version, or was
+// restored from a backup without its status. Other images that its spec names are an update of these.
+func (s *scope) running(ctx context.Context) (map[string]string, error) {
+	images := map[string]string{}
+	for _, step := range s.steps() {
+		for _, p := range step.parts {
+			image, err := s.runs(ctx, p)
+			if err != nil {
+				return nil, err
+			}
+			if image == "" {
+				continue
+			}
+			images[p.key()] = image
+			if namedImage(s.nova.Spec.CellTemplates[p.cell], p.component) == "" {
+				images[p.component] = cmp.Or(images[p.component], image)
 			}
 		}
 	}
-	return "", nil
+	return images, nil
+}
+
+// runs returns the image of a part that runs, empty if none does.
+func (s *scope) runs(ctx context.Context, p part) (string, error) {
+	switch {
+	case p.component == novav1.ComputeComponent && p.cell != "" && p.cell != novav1.Cell0Name: // that has no computes
+		return rollout.Present(ctx, s.Client, s.nova.Namespace, novav1.CellName(s.nova.Name, p.cell))
+	case p.set == "":
+		return "", nil
+	}
+	return podified.Running(ctx, s.Client, s.nova.Namespace, p.set)
 }
 
 // imageChoices has what decides about the images: of components, and of services of cells

@@ -57,6 +57,14 @@ func (s *scope) components() []*nova.Component {
 // cells.
 func (s *scope) chooseImages(ctx context.Context) error {
 	name, spec, before := s.cell.Name, s.cell.Spec, s.cell.Status.Images[novav1.ComputeComponent]
+	compute := podified.Component{Spec: spec.NovaComputeContainerImage, Default: s.Images.NovaCompute}
+	if before == "" {
+		present, err := rollout.Present(ctx, s.Client, s.cell.Namespace, name)
+		if err != nil {
+			return err
+		}
+		compute.Default = cmp.Or(present, compute.Default)
+	}
 	err := podified.ChooseImages(ctx, s.Client, s.cell, map[string]podified.Component{
 		novav1.ConductorComponent: {
 			Spec: spec.ConductorServiceTemplate.ContainerImage, Default: s.Images.NovaConductor,
@@ -64,7 +72,7 @@ func (s *scope) chooseImages(ctx context.Context) error {
 		},
 		novav1.MetadataComponent:   {Spec: spec.MetadataServiceTemplate.ContainerImage, Default: s.Images.NovaAPI, Sets: []string{novav1.MetadataName(name)}},
 		novav1.NoVNCProxyComponent: {Spec: spec.NoVNCProxyServiceTemplate.ContainerImage, Default: s.Images.NovaNoVNC, Sets: []string{novav1.NoVNCProxyName(name)}},
-		novav1.ComputeComponent:    {Spec: spec.NovaComputeContainerImage, Default: s.Images.NovaCompute},
+		novav1.ComputeComponent:    compute,
 	})
 	if err == nil {
 		rollout.Begin(s.cell, before)
