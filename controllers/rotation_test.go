@@ -281,6 +281,61 @@ var _ = Describe("Another Secret for a Nova", func() {
 	})
 })
 
+var _ = Describe("A Nova whose cells have different types of queues", func() {
+	It("is mapped with the type of each cell, and without a type while all have one", func() {
+		w, _ := newOpenStack()
+		startSets(w.ns)
+		nova := MakeNova("nova", w.ns, "", "")
+		urlOf := func(g Gomega, cell string) string {
+			config := string(get(g, w.secret("nova-"+cell+"-mapping-config-data")).Data[novav1.GeneratedConfigKey])
+			_, url, _ := strings.Cut(config, "transport_url = ")
+			url, _, _ = strings.Cut(url, "\n")
+			return url
+		}
+		// mapped expects the URLs by which cells are mapped, and how often they were so far.
+		mapped := func(urls map[string]string, times map[string]int) {
+			GinkgoHelper()
+			Eventually(func(g Gomega) {
+				for cell, url := range urls {
+					g.Expect(urlOf(g, cell)).To(Equal(url), cell)
+				}
+			}).Should(Succeed())
+			w.condition(nova, novav1.NovaCellMappingsReadyCondition, "True/Ready/")
+			w.quiet()
+			got := map[string]int{}
+			for name, n := range w.databases.times() {
+				if cell, _, isMapping := strings.Cut(strings.TrimPrefix(name, "nova-"), "-mapping-"); isMapping {
+					got[cell] += n
+				}
+			}
+			Expect(got).To(Equal(times))
+		}
+		w.condition(nova, novav1.NovaCellMappingsReadyCondition, "True/Ready/")
+		mapped(map[string]string{"cell0": "rabbit://cell0", "cell1": "rabbit://cell1"}, map[string]int{"cell0": 1, "cell1": 1})
+
+		By("adding a cell with classic queues")
+		const quorum = "amqp_durable_queues=true&rabbit_quorum_queue=true&rabbit_transient_quorum_queue=true"
+		w.secretOf("bus-2", "transport_url", "rabbit://cell2?ssl=1", "quorumqueues", "false")
+		change(nova, func(n *novav1.Nova) {
+			n.Spec.CellTemplates["cell2"] = novav1.NovaCellTemplate{CellDatabaseInstance: "openstack", CellMessageBusSecretName: "bus-2"}
+		})
+		w.condition(&novav1.NovaCell{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "nova-cell2"}}, condition.InputReadyCondition, "True/Ready/")
+		mapped(map[string]string{
+			"cell0": "rabbit://cell0", "cell1": "rabbit://cell1?" + quorum, "cell2": "rabbit://cell2?ssl=1&" + strings.ReplaceAll(quorum, "true", "false"),
+		}, map[string]int{"cell0": 1, "cell1": 2, "cell2": 1})
+		Expect(get(Default, w.secret("nova-api-config-data")).Data[novav1.GeneratedConfigKey]).To(ContainSubstring("transport_url = rabbit://cell0\n"), "its own message bus")
+
+		By("moving it to quorum queues in another virtual host")
+		w.secretOf("bus-3", "transport_url", "rabbit://cell2/other", "quorumqueues", "true")
+		change(nova, func(n *novav1.Nova) {
+			two := n.Spec.CellTemplates["cell2"]
+			two.CellMessageBusSecretName = "bus-3"
+			n.Spec.CellTemplates["cell2"] = two
+		})
+		mapped(map[string]string{"cell0": "rabbit://cell0", "cell1": "rabbit://cell1", "cell2": "rabbit://cell2/other"}, map[string]int{"cell0": 1, "cell1": 3, "cell2": 2})
+	})
+})
+
 // startPods has all pods ready, until both that the cell counts are.
 func (w *world) startPods(cell *novav1.NovaCell) {
 	GinkgoHelper()

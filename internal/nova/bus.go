@@ -17,10 +17,10 @@ const defaultBusPort = "5672"
 //
 // https://docs.openstack.org/oslo.messaging/latest/reference/transport.html
 func busPorts(transportURL string) []uint16 {
-	scheme, rest, ok := strings.Cut(transportURL, "://")
-	if !ok || scheme != "rabbit" && scheme != "kombu" {
+	if !isRabbit(transportURL) {
 		return nil
 	}
+	_, rest, _ := strings.Cut(transportURL, "://")
 	hosts, _, _ := strings.Cut(rest, "/")
 	var ports []uint16
 	for host := range strings.SplitSeq(hosts, ",") {
@@ -35,6 +35,11 @@ func busPorts(transportURL string) []uint16 {
 	}
 	slices.Sort(ports)
 	return slices.Compact(ports)
+}
+
+// isRabbit reports whether a transport_url is of RabbitMQ.
+func isRabbit(transportURL string) bool {
+	return strings.HasPrefix(transportURL, "rabbit://") || strings.HasPrefix(transportURL, "kombu://")
 }
 
 // connected is a command that succeeds where a process of the pod has a connection to

@@ -27,6 +27,12 @@ func UsedQueues(cell *novav1.NovaCell, transportURL string, requested *bool) *no
 	return status.MessageBus
 }
 
+// IsChosen reports whether what a cell has noted is of the virtual host of a transport_url: until
+// then it has not decided which queues it uses there.
+func IsChosen(bus *novav1.MessageBusStatus, transportURL string) bool {
+	return bus != nil && bus.VirtualHostHash == virtualHostHash(transportURL)
+}
+
 // GeneratedQueues returns how the configuration that was generated for a cell uses its
 // message bus: what is left of a status that a backup did not have. It returns nil for a
 // text that is no such configuration.
@@ -73,7 +79,7 @@ func Queues(used *novav1.MessageBusStatus, transportURL string, requested *bool)
 	switch {
 	case requested == nil, *requested == bus.QuorumQueues && used != nil:
 		return bus, nil
-	case used == nil || used.VirtualHostHash != bus.VirtualHostHash:
+	case !IsChosen(used, transportURL):
 		bus.QuorumQueues = *requested
 		return bus, nil
 	case used.Requested != nil && *used.Requested == *requested:
@@ -82,6 +88,27 @@ func Queues(used *novav1.MessageBusStatus, transportURL string, requested *bool)
 	return nil, fmt.Errorf("%s is %t, but the virtual host of transport_url is in use with %s queues, and RabbitMQ does not change queues "+
 		"that exist: set transport_url to another virtual host, or %s to %t",
 		QuorumQueuesKey, *requested, queueType(used.QuorumQueues), QuorumQueuesKey, used.QuorumQueues)
+}
+
+// WithQueues returns a transport_url that has the type of its queues, for processes whose own
+// configuration may have another one: oslo.messaging takes options of [oslo_messaging_rabbit]
+// from the query, for connections to that message bus alone (ConfigOptsProxy). Options that it
+// has already stay.
+func WithQueues(transportURL string, quorum bool) string {
+	if !isRabbit(transportURL) {
+		return transportURL
+	}
+	address, query, _ := strings.Cut(transportURL, "?")
+	var options []string
+	if query != "" {
+		options = strings.Split(query, "&")
+	}
+	for _, option := range []string{"amqp_durable_queues", "rabbit_quorum_queue", "rabbit_transient_quorum_queue"} {
+		if !slices.ContainsFunc(options, func(o string) bool { return strings.HasPrefix(o, option+"=") }) {
+			options = append(options, option+"="+strconv.FormatBool(quorum))
+		}
+	}
+	return address + "?" + strings.Join(options, "&")
 }
 
 // ParseQueues returns what the value of QuorumQueuesKey says, nil if it is empty. The error

@@ -56,6 +56,30 @@ func TestQueues(t *testing.T) {
 	}
 }
 
+func TestATransportURLWithItsQueues(t *testing.T) {
+	const quorum = "amqp_durable_queues=true&rabbit_quorum_queue=true&rabbit_transient_quorum_queue=true"
+	classic := strings.ReplaceAll(quorum, "true", "false")
+	for name, c := range map[string]struct {
+		url    string
+		quorum bool
+		want   string
+	}{
+		"quorum":                     {"rabbit://u:p@b/cell1", true, "rabbit://u:p@b/cell1?" + quorum},
+		"classic, which is said too": {"rabbit://u:p@b:5671,u:p@a:5671/", false, "rabbit://u:p@b:5671,u:p@a:5671/?" + classic},
+		"next to other options":      {"rabbit://u:p@b/cell1?ssl=1", true, "rabbit://u:p@b/cell1?ssl=1&" + quorum},
+		"without a virtual host":     {"kombu://u:p@b", true, "kombu://u:p@b?" + quorum},
+		"with an empty query":        {"rabbit://u:p@b/?", true, "rabbit://u:p@b/?" + quorum},
+		"one that has them":          {"rabbit://u:p@b/?" + quorum, false, "rabbit://u:p@b/?" + quorum},
+		"another message bus":        {"fake://", true, "fake://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := WithQueues(c.url, c.quorum); got != c.want {
+				t.Errorf("it is %s; want %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestACellOfAnEarlierVersionKeepsItsQueues(t *testing.T) {
 	const url = "rabbit://u:p@h/cell1"
 	yes := ptr.To(true)

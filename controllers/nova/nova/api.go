@@ -128,7 +128,7 @@ func (s *scope) cellConfig(ctx context.Context, t condition.Type, cell string) (
 	}
 	url := strings.TrimRight(string(transport), "\r\n")
 	queues := s.queues(cell, url)
-	if queues == nil {
+	if !nova.IsChosen(queues, url) {
 		return nova.Config{}, phase.Waiting(t, novav1.CellNotReadyReason,
 			"Waiting until NovaCell %s knows which queues its message bus has: see its condition InputReady", novav1.CellName(s.nova.Name, cell))
 	}
@@ -149,6 +149,19 @@ func (s *scope) queues(cell, transportURL string) *novav1.MessageBusStatus {
 		}
 	}
 	return nil
+}
+
+// hasMixedQueues reports whether cells have different types of queues. Then services of one
+// reach another one with options that are not its own: nova has one configuration for all
+// message buses (nova/rpc.py, create_transport).
+func (s *scope) hasMixedQueues() bool {
+	found := map[bool]bool{}
+	for _, cell := range s.withDatabase() {
+		if queues := s.queues(cell, ""); queues != nil {
+			found[queues.QuorumQueues] = true
+		}
+	}
+	return len(found) > 1
 }
 
 // configured reports whether the API is to run.

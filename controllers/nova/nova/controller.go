@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -133,7 +134,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 		return err
 	}
 	return b.
-		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced), watch.SpecOr(computesWaitedFor), watch.SpecOr(rolloutOf)))).
+		Owns(&novav1.NovaCell{}, builder.WithPredicates(predicate.Or[client.Object](watch.SpecOrReadyChanges, watch.SpecOr(synced), watch.SpecOr(computesWaitedFor), watch.SpecOr(busOf), watch.SpecOr(rolloutOf)))).
 		Watches(&novav1.NovaCell{}, handler.EnqueueRequestsFromMapFunc(watch.GeneratorsOf(mgr.GetClient(), kind.List, "NovaCell")), builder.WithPredicates(watch.Freed)).
 		Watches(&appsv1.StatefulSet{}, handler.EnqueueRequestsFromMapFunc(r.novaOfSet), builder.WithPredicates(rollouts)).
 		WatchesRawSource(r.Services.Novas()).
@@ -250,6 +251,12 @@ func cellOf(compute client.Object) string {
 // synced reports whether the schema of the database of a cell is up to date.
 func synced(obj client.Object) bool {
 	return obj.(*novav1.NovaCell).Status.Conditions.IsTrue(condition.DBSyncReadyCondition)
+}
+
+// busOf is how a cell uses its message bus.
+func busOf(obj client.Object) string {
+	bus := ptr.Deref(obj.(*novav1.NovaCell).Status.MessageBus, novav1.MessageBusStatus{})
+	return fmt.Sprint(bus.VirtualHostHash, bus.QuorumQueues)
 }
 
 // computesWaitedFor is what an update waits for of the computes of a cell.

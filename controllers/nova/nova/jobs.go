@@ -121,6 +121,9 @@ func (s *scope) mapCell(ctx context.Context, cell string) error {
 	if err != nil {
 		return inputs.Halt(novav1.NovaCellMappingsReadyCondition, err)
 	}
+	if cell != novav1.Cell0Name && s.hasMixedQueues() { // cell0 is mapped without a message bus
+		config.TransportURL = nova.WithQueues(config.TransportURL, config.QuorumQueues)
+	}
 	job, err := nova.MappingJob(mappingJobName(s.nova.Name, cell), cell, config)
 	if err := s.run(ctx, novav1.NovaCellMappingsReadyCondition, job, err); err != nil {
 		return err
