@@ -217,6 +217,11 @@ var _ = Describe("A cell", func() {
 		Expect(asText(get(Default, c))).NotTo(ContainSubstring("changed"))
 		w.calm()
 
+		By("reaching it by another port, and one host more")
+		classic("rabbit://u:changed@h:5671,u:changed@i:5671/one?ssl=1")
+		w.halted(c, condition.InputReadyCondition, novav1.QueueTypeChangedReason, "is in use with quorum queues")
+		Expect(config(Default)).To(And(quorum, ContainSubstring("u:p@h/one")))
+
 		By("giving it another virtual host")
 		classic("rabbit://u:changed@h/two")
 		w.ready(c)

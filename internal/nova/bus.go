@@ -20,21 +20,36 @@ func busPorts(transportURL string) []uint16 {
 	if !isRabbit(transportURL) {
 		return nil
 	}
-	_, rest, _ := strings.Cut(transportURL, "://")
-	hosts, _, _ := strings.Cut(rest, "/")
+	hosts, _ := hostsOf(transportURL)
 	var ports []uint16
-	for host := range strings.SplitSeq(hosts, ",") {
-		host = host[strings.LastIndex(host, "@")+1:]
-		_, port, err := net.SplitHostPort(host)
-		if err != nil {
-			port = ""
-		}
+	for _, host := range hosts {
+		_, port := splitPort(host)
 		if n, err := strconv.ParseUint(cmp.Or(port, defaultBusPort), 10, 16); err == nil {
 			ports = append(ports, uint16(n))
 		}
 	}
 	slices.Sort(ports)
 	return slices.Compact(ports)
+}
+
+// hostsOf returns the hosts of a transport_url with the ports that it has, and its path: what is
+// secret in it is no part of them.
+func hostsOf(transportURL string) (hosts []string, path string) {
+	_, rest, _ := strings.Cut(transportURL, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	authority, path, _ := strings.Cut(rest, "/")
+	for host := range strings.SplitSeq(authority, ",") {
+		hosts = append(hosts, host[strings.LastIndex(host, "@")+1:])
+	}
+	return hosts, path
+}
+
+// splitPort returns the name or address of a host, and its port, empty if it has none.
+func splitPort(host string) (name, port string) {
+	if name, port, err := net.SplitHostPort(host); err == nil {
+		return name, port
+	}
+	return strings.Trim(host, "[]"), ""
 }
 
 // isRabbit reports whether a transport_url is of RabbitMQ.

@@ -16,6 +16,7 @@ func TestPortsOfAMessageBus(t *testing.T) {
 		"one that is named":           {"rabbit://nova:p@bus:5671/cell1?ssl=1", []uint16{5671}},
 		"the default":                 {"rabbit://nova:p@bus/", []uint16{5672}},
 		"without a virtual host":      {"rabbit://nova:p@bus:5673", []uint16{5673}},
+		"options and no path":         {"rabbit://nova:p@bus:5671?ssl=1", []uint16{5671}},
 		"several hosts":               {"rabbit://u:p@a:5673,u:p@b,u:p@c:5673/v", []uint16{5672, 5673}},
 		"addresses of IPv6":           {"rabbit://u:p@[fd00::1]:5671,u:p@[fd00::2]/", []uint16{5671, 5672}},
 		"a password with a colon":     {"rabbit://u:p%3A1@bus/", []uint16{5672}},

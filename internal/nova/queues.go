@@ -1,9 +1,11 @@
 package nova
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,15 +24,28 @@ const QuorumQueuesKey = "quorumqueues"
 func UsedQueues(cell *novav1.NovaCell, transportURL string, requested *bool) *novav1.MessageBusStatus {
 	status := cell.Status
 	if status.MessageBus == nil && (status.ComputeConfigSecretName != "" || status.Conductor != nil || len(status.Jobs) > 0) {
-		return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL), Requested: requested}
+		return busStatus(transportURL, false, requested)
 	}
 	return status.MessageBus
 }
 
 // IsChosen reports whether what a cell has noted is of the virtual host of a transport_url: until
-// then it has not decided which queues it uses there.
+// then it has not decided which queues it uses there. A host in common is enough, whatever its
+// port: the hosts of a URL are one cluster of RabbitMQ.
 func IsChosen(bus *novav1.MessageBusStatus, transportURL string) bool {
-	return bus != nil && bus.VirtualHostHash == virtualHostHash(transportURL)
+	switch {
+	case bus == nil:
+		return false
+	case len(bus.HostHashes) == 0: // of an earlier version
+		return bus.VirtualHostHash == virtualHostHash(transportURL)
+	}
+	return slices.ContainsFunc(hostHashes(transportURL), func(hash string) bool { return slices.Contains(bus.HostHashes, hash) })
+}
+
+func busStatus(transportURL string, quorum bool, requested *bool) *novav1.MessageBusStatus {
+	return &novav1.MessageBusStatus{
+		VirtualHostHash: virtualHostHash(transportURL), HostHashes: hostHashes(transportURL), QuorumQueues: quorum, Requested: requested,
+	}
 }
 
 // GeneratedQueues returns how the configuration that was generated for a cell uses its
@@ -41,12 +56,12 @@ func GeneratedQueues(config string, requested *bool) *novav1.MessageBusStatus {
 	if err != nil {
 		return nil
 	}
-	url := generatedURL(parsed)
-	if url == "" {
+	transportURL := generatedURL(parsed)
+	if transportURL == "" {
 		return nil
 	}
 	quorum := slices.Equal(parsed.Get("oslo_messaging_rabbit", "rabbit_quorum_queue"), []string{"true"})
-	return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(url), QuorumQueues: quorum, Requested: requested}
+	return busStatus(transportURL, quorum, requested)
 }
 
 // GeneratedTransportURL returns the message bus that a generated configuration has, empty for
@@ -60,11 +75,11 @@ func GeneratedTransportURL(config string) string {
 }
 
 func generatedURL(config *oslo.Config) string {
-	url := config.Get("DEFAULT", "transport_url")
-	if len(url) == 0 {
+	values := config.Get("DEFAULT", "transport_url")
+	if len(values) == 0 {
 		return ""
 	}
-	return strings.ReplaceAll(url[0], "$$", "$")
+	return strings.ReplaceAll(values[0], "$$", "$")
 }
 
 // Queues returns how a cell uses its message bus. used is how it has used it so far: nil
@@ -75,7 +90,7 @@ func generatedURL(config *oslo.Config) string {
 // (https://www.rabbitmq.com/docs/queues#property-equivalence): the error says what to do
 // about a change in a virtual host that is in use.
 func Queues(used *novav1.MessageBusStatus, transportURL string, requested *bool) (*novav1.MessageBusStatus, error) {
-	bus := &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(transportURL), QuorumQueues: used == nil || used.QuorumQueues, Requested: requested}
+	bus := busStatus(transportURL, used == nil || used.QuorumQueues, requested)
 	switch {
 	case requested == nil, *requested == bus.QuorumQueues && used != nil:
 		return bus, nil
@@ -135,14 +150,28 @@ func queueType(quorum bool) string {
 // virtualHostHash is equal for equal hosts, in whatever order, and paths of a transport_url:
 // users and passwords are no part of it.
 func virtualHostHash(transportURL string) string {
-	_, rest, _ := strings.Cut(transportURL, "://")
-	rest, _, _ = strings.Cut(rest, "?")
-	authority, path, _ := strings.Cut(rest, "/")
-	hosts := strings.Split(authority, ",")
+	hosts, path := hostsOf(transportURL)
+	slices.Sort(hosts)
+	return hashOf(strings.Join(hosts, ",") + "/" + path)
+}
+
+// hostHashes are those of each host with the virtual host, sorted. RabbitMQ calls the one that
+// oslo.messaging uses without a path "/".
+func hostHashes(transportURL string) []string {
+	hosts, path := hostsOf(transportURL)
+	if unescaped, err := url.PathUnescape(path); err == nil {
+		path = unescaped
+	}
+	path = cmp.Or(path, "/")
 	for i, host := range hosts {
-		hosts[i] = host[strings.LastIndex(host, "@")+1:]
+		name, _ := splitPort(host)
+		hosts[i] = hashOf(strings.ToLower(name) + "/" + path)
 	}
 	slices.Sort(hosts)
-	sum := sha256.Sum256([]byte(strings.Join(hosts, ",") + "/" + path))
+	return slices.Compact(hosts)
+}
+
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
 }

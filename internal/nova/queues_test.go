@@ -15,7 +15,7 @@ func TestQueues(t *testing.T) {
 	const url = "rabbit://u:p@b:5671,u:p@a:5671/cell1?ssl=1"
 	yes, no := ptr.To(true), ptr.To(false)
 	bus := func(path string, quorum bool, requested *bool) *novav1.MessageBusStatus {
-		return &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash("rabbit://x:y@a:5671,z@b:5671/" + path), QuorumQueues: quorum, Requested: requested}
+		return busStatus("rabbit://x:y@a:5671,z@b:5671/"+path, quorum, requested)
 	}
 	const here, old = "cell1", "old"
 	for name, c := range map[string]struct {
@@ -53,6 +53,42 @@ func TestQueues(t *testing.T) {
 				t.Errorf("the error has a part of the Secret: %v", err)
 			}
 		})
+	}
+}
+
+func TestAVirtualHostIsRecognized(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, now string
+		want        bool
+	}{
+		"with another port, and TLS":    {"rabbit://u:p@a:5672/cell1", "rabbit://u:p@a:5671/cell1?ssl=1", true},
+		"with one host more":            {"rabbit://u:p@a:5672/cell1", "rabbit://u:p@a:5672,u:p@b:5672/cell1", true},
+		"with one host less":            {"rabbit://u:p@a,u:p@b/cell1", "rabbit://u:p@b/cell1", true},
+		"without a port":                {"rabbit://u:p@a:5672/cell1", "rabbit://u:p@a/cell1", true},
+		"in other letters":              {"rabbit://u:p@Bus.example.org/cell1", "rabbit://u:p@bus.example.org/cell1", true},
+		"by its address":                {"rabbit://u:p@[fd00::1]/cell1", "rabbit://u:p@[fd00::1]:5671/cell1", true},
+		"without a path":                {"rabbit://u:p@a", "rabbit://u:p@a/%2F", true},
+		"unless the path is another":    {"rabbit://u:p@a/cell1", "rabbit://u:p@a/cell2", false},
+		"unless its letters are others": {"rabbit://u:p@a/cell1", "rabbit://u:p@a/Cell1", false},
+		"unless no host is in common":   {"rabbit://u:p@a,u:p@b/cell1", "rabbit://u:p@c/cell1", false},
+		"unless a user is all there is": {"rabbit://a:p@b/cell1", "rabbit://a:p@c/cell1", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := IsChosen(busStatus(c.before, false, nil), c.now); got != c.want {
+				t.Errorf("it is: %t", got)
+			}
+		})
+	}
+}
+
+func TestAVirtualHostOfAnEarlierVersionIsRecognized(t *testing.T) {
+	// The hash is that of "a:5671,b:5671/cell1", as versions without HostHashes noted it.
+	used := &novav1.MessageBusStatus{VirtualHostHash: "1ebb6dd8bf4803c5a993be00b1024602"}
+	if !IsChosen(used, "rabbit://u:p@b:5671,u:q@a:5671/cell1?ssl=1") {
+		t.Error("the same hosts and path are taken for another virtual host")
+	}
+	if IsChosen(used, "rabbit://u:p@b:5671,u:q@a:5671/cell2") {
+		t.Error("another path is taken for the virtual host")
 	}
 }
 
@@ -107,8 +143,7 @@ func TestQueuesOfAGeneratedConfiguration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := &novav1.MessageBusStatus{VirtualHostHash: virtualHostHash(url), QuorumQueues: quorum}
-			if diff := cmp.Diff(want, GeneratedQueues(text, nil)); diff != "" {
+			if diff := cmp.Diff(busStatus(url, quorum, nil), GeneratedQueues(text, nil)); diff != "" {
 				t.Errorf("the queues of the configuration of %s (-want +got):\n%s", name, diff)
 			}
 		}

@@ -449,6 +449,13 @@ type MessageBusStatus struct {
 	// the path of transport_url, which is secret.
 	VirtualHostHash string `json:"virtualHostHash"`
 
+	// HostHashes has a hash of each host together with the virtual host, by which that is
+	// recognized with other ports, and with more or fewer hosts. Earlier versions did not note
+	// them.
+	// +optional
+	// +listType=atomic
+	HostHashes []string `json:"hostHashes,omitempty"`
+
 	// QuorumQueues reports whether the queues are quorum queues. RabbitMQ does not change
 	// queues and exchanges that exist, so that it does not change in a virtual host.
 	QuorumQueues bool `json:"quorumQueues"`
