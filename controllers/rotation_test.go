@@ -336,6 +336,25 @@ var _ = Describe("A Nova whose cells have different types of queues", func() {
 	})
 })
 
+var _ = Describe("Databases that are verified from now on", func() {
+	It("restart conductors that reach other cells once all cells are mapped so", func() {
+		w, _ := newOpenStack()
+		startSets(w.ns)
+		nova := MakeNova("nova", w.ns, "", "")
+		w.condition(nova, novav1.NovaCellMappingsReadyCondition, "True/Ready/")
+		before := get(Default, nova).Status.CellMappings
+		Expect(before).NotTo(BeEmpty())
+		w.secretOf("bundle", "tls-ca-bundle.pem", "authorities")
+		change(nova, func(n *novav1.Nova) { n.Spec.CABundleSecretName, n.Spec.DatabaseTLS = "bundle", true })
+		Eventually(func(g Gomega) {
+			status := get(g, nova).Status
+			g.Expect(status.ChangedMappings).To(And(Not(BeEmpty()), Equal(status.CellMappings), Not(Equal(before))))
+			g.Expect(get(g, w.secret("nova-cell0-conductor-config-data")).Data).To(HaveKeyWithValue("cell-mappings", []byte(status.ChangedMappings)))
+		}).Should(Succeed())
+		Expect(get(Default, w.secret("nova-cell1-conductor-config-data")).Data).NotTo(HaveKey("cell-mappings"), "it reaches no other cell")
+	})
+})
+
 // startPods has all pods ready, until both that the cell counts are.
 func (w *world) startPods(cell *novav1.NovaCell) {
 	GinkgoHelper()

@@ -130,19 +130,26 @@ func (c Config) HasMade(text string) bool {
 	return true
 }
 
+// authorities is where services in pods have those that they trust.
+const authorities = configDir + "/" + podified.AuthoritiesFile
+
+// verified returns a connection with the authorities by which its database is verified, if it is.
+func (c Config) verified(connection string) string {
+	if !c.DatabaseTLS || connection == "" {
+		return connection
+	}
+	return connection + "&ssl_ca=" + authorities
+}
+
+// Mapping is what the mapping of the cell has: how services reach its message bus and its database.
+func (c Config) Mapping() []byte { return []byte(c.TransportURL + "\n" + c.verified(c.Connection)) }
+
 // Service returns the configuration of a service in pods.
 func (c Config) Service() (string, error) {
-	const bundle = configDir + "/" + podified.AuthoritiesFile
 	if len(c.Authorities) > 0 {
-		c.Keystone.CAFile = bundle // a library may have authorities of its own
+		c.Keystone.CAFile = authorities // a library may have authorities of its own
 	}
-	if c.DatabaseTLS {
-		for _, connection := range []*string{&c.Connection, &c.APIConnection} {
-			if *connection != "" {
-				*connection += "&ssl_ca=" + bundle
-			}
-		}
-	}
+	c.Connection, c.APIConnection = c.verified(c.Connection), c.verified(c.APIConnection)
 	return render(serviceTemplate, c)
 }
 

@@ -49,6 +49,21 @@ func TestTheConductorReadsWhatItIsGiven(t *testing.T) {
 	}
 }
 
+func TestTheMappingOfACellHasTheConnectionOfItsServices(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"in clear":               {func(*Config) {}, "rabbit://u:p$1@bus/\nmysql+pymysql://nova:d@db/nova_cell1"},
+		"verified":               {func(c *Config) { c.DatabaseTLS = true }, "rabbit://u:p$1@bus/\nmysql+pymysql://nova:d@db/nova_cell1&ssl_ca=/etc/nova/nova.conf.d/tls-ca-bundle.pem"},
+		"with other authorities": {func(c *Config) { c.Authorities = []byte("a") }, "rabbit://u:p$1@bus/\nmysql+pymysql://nova:d@db/nova_cell1"},
+	} {
+		if got := string(inputsOf(c.change).Mapping()); got != c.want {
+			t.Errorf("%s it is %q; want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestComputesAreToldNothingOfDatabases(t *testing.T) {
 	text, err := inputsOf(func(c *Config) { c.APIConnection = "mysql+pymysql://nova:a@api/nova_api" }).Compute()
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *scope) mapCell(ctx context.Context, cell string) error {
 	if err := s.run(ctx, novav1.NovaCellMappingsReadyCondition, job, err); err != nil {
 		return err
 	}
-	s.mappings[cell] = []byte(config.TransportURL + "\n" + config.Connection)
+	s.mappings[cell] = config.Mapping()
 	return nil
 }
 
