@@ -118,25 +118,24 @@ var tables = []Table{
 		serviceConfigReady.withMeaning("the configuration is generated, and `customServiceConfig` and further files are valid; warnings are in the message").withTable(podified).withReasons(ofTexts...),
 		novaNovaAPIReady.withTable(podified).
 			withReasons(commonImageMissing, novaInvalidSpec.withMeaning("the API database or `cell0` is not configured").withRemedy("set what the message names, or `spec.apiServiceTemplate.replicas: 0`"),
-				novaCellNotReady.withMeaning("cell0 has not read the Secret of its message bus yet").withRemedy("see the condition `InputReady` of the NovaCell that the message names"),
-				novaDatabaseConflict).
+				cellChooses, novaDatabaseConflict, novaInvalidConfig.withMeaning("the key `quorumqueues` of the Secret with the message bus for notifications is neither `true` nor `false`").withRemedy("correct or remove it")).
 			withReasons(secrets("the Secret with the message bus of cell0 does not exist",
 				"the Secret of `spec.secret` does not have the password of a database, or that with the message bus of cell0 not the key `transport_url`")...),
 		dbSyncReady.withMeaning("the schema of the API database is up to date. Present only if an API is run").withTable(job),
 		novaNovaCellMappingsReady.withTable(job).withReasons(novaCellHasHosts, novaCellHasInstances,
-			novaCellNotReady.withMeaning("the database of a cell is not up to date yet; the other cells can be used").withRemedy("see the condition `DBSyncReady` of the NovaCell that the message names"),
+			novaCellNotReady.withMeaning("the database of a cell is not up to date yet, or the cell has not read the Secret of its message bus; the other cells can be used").withRemedy("see the condition of the NovaCell that the message names"),
 			noMessageBus.withMeaning(noMessageBus.Means+"; the other cells can be used"), noTransportURL),
 		novaUpgradeCheckReady.withTable(job).withReasons(novaImageTooOld, novaComputesTooOld, novaServicesOlder, novaUpgradeCheckFailed, novaDataNotMigrated, novaComputesDown, novaServicesLeft, novaNotAsked).withReasons(unobserved...),
 		novaUpdateReady.withReasons(novaUpdating),
-		novaOnlineMigrationsReady.withTable(job).withReasons(novaComputesOlder, noMessageBus, noTransportURL),
-		novaNovaDBPurgeReady.withTable(job).withReasons(noMessageBus, noTransportURL, novaInvalidConfig),
+		novaOnlineMigrationsReady.withTable(job).withReasons(novaComputesOlder, cellChooses, noMessageBus, noTransportURL),
+		novaNovaDBPurgeReady.withTable(job).withReasons(cellChooses, noMessageBus, noTransportURL, novaInvalidConfig),
 		novaNovaComputeServicesReady.withTable(job).withReasons(unobserved...),
 		novaConfigRolledOut.withReasons(novaConfigRollingOut, novaSecretNotHeld),
 	),
 	kind(novaCell,
 		inputReady.withMeaning("the inputs of computes are ready").
 			withReasons(novaInvalidSpec,
-				novaInvalidConfig.withMeaning("the key `quorumqueues` of the Secret with the message bus is neither `true` nor `false`").withRemedy("correct or remove it"),
+				novaInvalidConfig.withMeaning("the key `quorumqueues` of a Secret with a message bus is neither `true` nor `false`").withRemedy("correct or remove it"),
 				novaQueueTypeChanged).
 			withReasons(secrets("", "")...),
 		novaNovaComputeServiceConfigReady.withReasons(novaInvalidConfig,
@@ -282,6 +281,7 @@ var (
 	inventoryConflict = commonConflict.withMeaning("a ConfigMap with the name of the inventory exists already, and was not created for this object")
 	noMessageBus      = commonSecretMissing.withMeaning("the Secret with the message bus of a cell does not exist")
 	noTransportURL    = commonSecretKeyMissing.withMeaning("the Secret with the message bus of a cell does not have the key `transport_url`")
+	cellChooses       = novaCellNotReady.withMeaning("a cell has not read the Secret of its message bus yet").withRemedy("see the condition `InputReady` of the NovaCell that the message names")
 	unobserved        = []Reason{novaKeystoneUnreachable, novaKeystoneAccessDenied, novaEndpointMissing, novaPlacementMissing, novaCellUnreachable, novaAPIUnreachable, novaAPIAccessDenied}
 	serviceNotReady   = []Reason{coreServiceNotReady, conflict("an object with that name exists already, and was not created by this control plane"), coreInvalidSpec}
 	filesMissing      = append(secrets("a Secret of `configFiles` does not exist", "a Secret of `configFiles` does not have the key"),

@@ -11,9 +11,12 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
+
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/inputs"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
+	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/podified"
 )
 
@@ -47,6 +50,8 @@ type Config struct {
 	MemcachedServers []string
 	// NotificationsURL is the message bus for notifications, empty for none.
 	NotificationsURL string
+	// notificationsQuorum is what its Secret says of its queues, nil if it says nothing.
+	notificationsQuorum *bool
 	// Authorities that services in pods trust, those of the image if there are none.
 	Authorities []byte
 	// DatabaseTLS reports whether they verify their databases by Authorities.
@@ -63,15 +68,22 @@ type Config struct {
 }
 
 // ReadShared reads what Secrets have of the shared services. Errors are those of
-// inputs.Reader.
-func (c *Config) ReadShared(ctx context.Context, r *inputs.Reader, namespace string, shared novav1.SharedServices) error {
+// inputs.Reader, or a *phase.Halt of the condition that names a value to be corrected.
+func (c *Config) ReadShared(ctx context.Context, r *inputs.Reader, t condition.Type, namespace string, shared novav1.SharedServices) error {
 	c.MemcachedServers, c.DatabaseTLS = shared.MemcachedServers, shared.DatabaseTLS
 	if name := shared.NotificationsBusSecretName; name != "" {
-		url, err := r.SecretKey(ctx, namespace, name, "transport_url")
+		data, err := r.Secret(ctx, namespace, name) // once: URL and queues are of one version
+		if err != nil {
+			return err
+		}
+		url, err := inputs.Value(name, data, "transport_url")
 		if err != nil {
 			return err
 		}
 		c.NotificationsURL = strings.TrimRight(string(url), "\r\n")
+		if c.notificationsQuorum, err = ParseQueues(string(data[QuorumQueuesKey])); err != nil {
+			return phase.Stalled(t, novav1.InvalidConfigReason, "Secret %s: %v", name, err)
+		}
 	}
 	if name := shared.CABundleSecretName; name != "" {
 		var err error
@@ -79,6 +91,15 @@ func (c *Config) ReadShared(ctx context.Context, r *inputs.Reader, namespace str
 		return err
 	}
 	return nil
+}
+
+// UseQueues takes what a cell has decided of the queues on its message bus. Notifications have those
+// of it, unless their Secret says otherwise of another message bus.
+func (c *Config) UseQueues(queues *novav1.MessageBusStatus) {
+	c.QuorumQueues = queues.QuorumQueues
+	if quorum := c.notificationsQuorum; quorum != nil && *quorum != c.QuorumQueues && !IsChosen(queues, c.NotificationsURL) {
+		c.NotificationsURL = WithQueues(c.NotificationsURL, *quorum)
+	}
 }
 
 // Compute returns the configuration of the computes of a cell.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
 )
@@ -61,6 +63,33 @@ func TestTheMappingOfACellHasTheConnectionOfItsServices(t *testing.T) {
 		if got := string(inputsOf(c.change).Mapping()); got != c.want {
 			t.Errorf("%s it is %q; want %q", name, got, c.want)
 		}
+	}
+}
+
+func TestNotificationsHaveTheQueuesOfTheirMessageBus(t *testing.T) {
+	const other = "rabbit://n:p@elsewhere/"
+	yes, no := ptr.To(true), ptr.To(false)
+	for name, c := range map[string]struct {
+		url    string
+		quorum *bool
+		cell   bool
+		want   string
+	}{
+		"without a word they are as the cell's": {other, nil, true, other},
+		"the same type needs no word":           {other, yes, true, other},
+		"classic ones":                          {other, no, true, other + "?amqp_durable_queues=false&rabbit_quorum_queue=false&rabbit_transient_quorum_queue=false"},
+		"quorum queues":                         {other, yes, false, other + "?amqp_durable_queues=true&rabbit_quorum_queue=true&rabbit_transient_quorum_queue=true"},
+		"in the virtual host of the cell":       {"rabbit://n:p@bus:5671/?ssl=1", no, true, "rabbit://n:p@bus:5671/?ssl=1"},
+		"no notifications":                      {"", no, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := inputsOf(func(*Config) {})
+			config.NotificationsURL, config.notificationsQuorum = c.url, c.quorum
+			config.UseQueues(busStatus(config.TransportURL, c.cell, nil))
+			if config.NotificationsURL != c.want || config.QuorumQueues != c.cell {
+				t.Errorf("the URL is %s, and the cell has quorum queues: %t; want %s", config.NotificationsURL, config.QuorumQueues, c.want)
+			}
+		})
 	}
 }
 

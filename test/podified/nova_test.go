@@ -517,6 +517,18 @@ spec:
 		computes := string(get(Default, &k8scorev1.Secret{ObjectMeta: w.meta("nova-cell1-compute-config")}).Data["01-nova.conf"])
 		Expect(computes).To(And(ContainSubstring(notifies), Not(ContainSubstring("memcached_servers"))))
 		quiet()
+
+		By("the Secret saying what queues are there, which are not those of the cells")
+		w.apply(w.secret("notifications", "quorumqueues", "perhaps"))
+		shows(cell, condition.InputReadyCondition, "False/InvalidServiceConfig/Error", "Secret notifications", "quorumqueues is neither true nor false: correct or remove it")
+		shows(nova(), novav1.NovaAPIReadyCondition, "False/InvalidServiceConfig/Error", "Secret notifications", "quorumqueues")
+		w.apply(w.secret("notifications", "quorumqueues", "false"))
+		ready(nova())
+		const classic = "transport_url = rabbit://n:p@elsewhere/?amqp_durable_queues=false&rabbit_quorum_queue=false&rabbit_transient_quorum_queue=false\n"
+		for _, name := range []string{"nova-api", "nova-cell1-conductor"} {
+			Expect(w.config(name, "01-nova.conf")).To(And(ContainSubstring(classic), ContainSubstring("\nrabbit_quorum_queue = true\n")), name)
+		}
+		Expect(string(get(Default, &k8scorev1.Secret{ObjectMeta: w.meta("nova-cell1-compute-config")}).Data["01-nova.conf"])).To(ContainSubstring(classic))
 	})
 
 	It("has each service read its Secrets last, names one that is missing, and replaces the pods when one changes", func() {

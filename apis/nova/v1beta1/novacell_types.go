@@ -150,7 +150,8 @@ type SharedServices struct {
 
 	// NotificationsBusSecretName is the Secret whose key transport_url is the message bus
 	// on which nova notifies others, for example ceilometer, of what becomes of servers.
-	// Without it there are no notifications.
+	// Its key quorumqueues says whether the queues there are quorum queues; without it they
+	// are as those of the cell. Without a Secret there are no notifications.
 	// +optional
 	NotificationsBusSecretName string `json:"notificationsBusSecretName,omitempty"`
 

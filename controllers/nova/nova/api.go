@@ -123,7 +123,7 @@ func (s *scope) cellConfig(ctx context.Context, t condition.Type, cell string) (
 		return nova.Config{}, err
 	}
 	var config nova.Config
-	if err := config.ReadShared(ctx, s.Inputs, s.nova.Namespace, spec.SharedServices); err != nil {
+	if err := config.ReadShared(ctx, s.Inputs, t, s.nova.Namespace, spec.SharedServices); err != nil {
 		return config, err
 	}
 	url := strings.TrimRight(string(transport), "\r\n")
@@ -133,7 +133,8 @@ func (s *scope) cellConfig(ctx context.Context, t condition.Type, cell string) (
 			"Waiting until NovaCell %s knows which queues its message bus has: see its condition InputReady", novav1.CellName(s.nova.Name, cell))
 	}
 	database := cmp.Or(template.CellDatabaseName, novav1.CellDatabaseName(cell))
-	config.Owner, config.TransportURL, config.QuorumQueues = "Nova "+s.nova.Name, url, queues.QuorumQueues
+	config.Owner, config.TransportURL = "Nova "+s.nova.Name, url
+	config.UseQueues(queues)
 	config.KeystoneAuthURL, config.ServiceUser, config.Keystone = spec.KeystoneAuthURL, spec.ServiceUser, spec.Keystone
 	config.ServicePassword = strings.TrimRight(string(s.passwords[novav1.ServicePasswordKey]), "\r\n")
 	config.Connection = podified.MySQL(s.host(template.CellDatabaseInstance), cmp.Or(template.CellDatabaseUser, "nova"), string(s.passwords[novav1.CellDatabasePasswordKey]), database)

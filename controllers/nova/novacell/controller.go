@@ -200,7 +200,7 @@ func (s *scope) readInputs(ctx context.Context) error {
 	}
 	err := s.readSecrets(ctx)
 	if err == nil {
-		err = s.config.ReadShared(ctx, s.Inputs, s.cell.Namespace, spec.SharedServices)
+		err = s.config.ReadShared(ctx, s.Inputs, condition.InputReadyCondition, s.cell.Namespace, spec.SharedServices)
 	}
 	if err != nil {
 		return inputs.Halt(condition.InputReadyCondition, err)
@@ -226,7 +226,8 @@ func (s *scope) chooseQueues(ctx context.Context) error {
 	if err != nil {
 		return phase.Stalled(condition.InputReadyCondition, novav1.QueueTypeChangedReason, "Secret %s: %v", name, err)
 	}
-	s.cell.Status.MessageBus, s.config.QuorumQueues = queues, queues.QuorumQueues
+	s.cell.Status.MessageBus = queues
+	s.config.UseQueues(queues)
 	return nil
 }
 
