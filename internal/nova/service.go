@@ -229,7 +229,9 @@ func (c *Component) pod(snippets podified.Snippets, config Config) corev1.PodSpe
 	container := &pod.Containers[0]
 	container.Command = c.command()
 	container.Ports = []corev1.ContainerPort{{Name: c.portName(), ContainerPort: c.Port, Protocol: corev1.ProtocolTCP}}
-	container.StartupProbe, container.ReadinessProbe, container.LivenessProbe = probe(c.answers(), 2, 150), probe(c.answers(), 5, 2), probe(c.answers(), 10, 6)
+	// An endpoint whose threads all wait, for a database or for computes that do not answer, gets no
+	// more requests, and is not restarted: all replicas would be, at once, with requests in progress.
+	container.StartupProbe, container.ReadinessProbe, container.LivenessProbe = probe(c.answers(), 2, 150), probe(c.answers(), 5, 2), probe(c.listens(), 10, 6)
 	container.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", strconv.Itoa(leaveSeconds)}}}}
 	return pod
 }
@@ -268,15 +270,19 @@ func probe(handler corev1.ProbeHandler, period, failures int32) *corev1.Probe {
 
 // answers asks the endpoint.
 func (c *Component) answers() corev1.ProbeHandler {
-	port := intstr.FromInt32(c.Port)
 	if c.Path == "" {
-		return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port}}
+		return c.listens()
 	}
-	get := &corev1.HTTPGetAction{Path: c.Path, Port: port}
+	get := &corev1.HTTPGetAction{Path: c.Path, Port: intstr.FromInt32(c.Port)}
 	if c.TLS != nil {
 		get.Scheme = corev1.URISchemeHTTPS
 	}
 	return corev1.ProbeHandler{HTTPGet: get}
+}
+
+// listens connects to the endpoint, which succeeds also while it answers no one.
+func (c *Component) listens() corev1.ProbeHandler {
+	return corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(c.Port)}}
 }
 
 // portName has at most 15 characters.

@@ -111,6 +111,7 @@ func stops(t *testing.T, p *pod, log string) {
 	t.Helper()
 	client := p.ask(t)
 	p.expect(t, client, "ready")
+	p.expect(t, client, "listens")
 	p.expect(t, client, "asked")
 	run(t, "podman", "kill", "--signal", "TERM", p.server)
 	p.expect(t, client, "answered [401, 401, 401, 401]")

@@ -2,8 +2,9 @@
 
     ask.py URL
 
-Prints "ready" when the endpoint answers as the kubelet asks, over IPv4 and IPv6, "asked" when a request waits for keystone, which
-this program is, and the status of the answer, which comes seconds later.
+Prints "ready" when the endpoint answers as the kubelet asks, over IPv4 and IPv6, "listens" when it accepts connections although all of
+its threads wait for keystone, which this program is, "asked" when further requests wait, and the status of their answers, which come
+seconds later.
 """
 
 import http.server
@@ -84,19 +85,35 @@ def main(url):
     if statuses != [200] * len(statuses):
         sys.exit("%s answers %s" % (url, statuses))
     print("ready", flush=True)
+    busy = ask(url, range(100, 140))
+    time.sleep(1)
+    socket.create_connection((urllib.parse.urlsplit(url).hostname, urllib.parse.urlsplit(url).port), timeout=2).close()
+    print("listens", flush=True)
+    if busy() != [401] * 40:
+        sys.exit("%s answers %s" % (url, busy()))
+    asked.clear()
+    answers = ask(url, range(4))
+    time.sleep(1)
+    print("asked", flush=True)
+    print("answered", answers(), flush=True)
+
+
+def ask(url, tokens):
+    """Sends requests until keystone is asked, and returns what waits for their answers."""
     answers = []
     # More than an endpoint would answer one after the other, and a large one.
     body = b"x" * 100000
-    requests = [threading.Thread(target=lambda n=n: answers.append(status_of("%sv2.1/servers" % url, {"X-Auth-Token": "t%d" % n}, body if n == 0 else None))) for n in range(4)]
+    requests = [threading.Thread(target=lambda n=n: answers.append(status_of("%sv2.1/servers" % url, {"X-Auth-Token": "t%d" % n}, body if n == 0 else None))) for n in tokens]
     for request in requests:
         request.start()
     if not asked.wait(60):
         sys.exit("keystone is not asked: %s" % answers)
-    time.sleep(1)
-    print("asked", flush=True)
-    for request in requests:
-        request.join()
-    print("answered", answers, flush=True)
+
+    def wait():
+        for request in requests:
+            request.join()
+        return answers
+    return wait
 
 
 main(sys.argv[1])
