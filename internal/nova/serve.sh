@@ -117,9 +117,7 @@ EOF
 "$httpd" -f /tmp/httpd.conf -D FOREGROUND &
 server=$!
 trap 'kill -WINCH $server' TERM
-status=129
-while [ "$status" -gt 128 ]; do # a signal has ended wait, or the server, which wait does not know any more then
-  status=0
-  wait "$server" || status=$?
+while kill -0 "$server" 2>/dev/null; do
+  wait "$server" || true # which a signal to this shell ends, too
 done
-exit "$status"
+wait "$server" # bash remembers how it has ended
