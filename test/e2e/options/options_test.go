@@ -84,6 +84,8 @@ var values = map[[3]string]string{
 	{"compute-full", "oslo_messaging_notifications", "driver"}:                 "['messagingv2']",
 	{"compute-full", "oslo_messaging_notifications", "transport_url"}:          "rabbit://n:p@bus/",
 	{"compute-full", "notifications", "notify_on_state_change"}:                "vm_and_task_state",
+	{"compute-full", "notifications", "notification_format"}:                   "unversioned",
+	{"service-full", "notifications", "notification_format"}:                   "unversioned",
 	{"compute-full", "upgrade_levels", "compute"}:                              "auto",
 	{"service-full", "upgrade_levels", "compute"}:                              "auto",
 	{"compute-bare", "oslo_messaging_notifications", "driver"}:                 "['noop']",
