@@ -33,9 +33,6 @@ const (
 	user = 42436
 )
 
-// clients are the sections of the generated configuration that verify a service by cafile.
-var clients = []string{"keystone_authtoken", "placement", "glance", "neutron", "cinder", "service_user"}
-
 //go:embed templates/driver.conf
 var driverConf string
 
@@ -119,7 +116,7 @@ func (s *scope) serviceConfig(ctx context.Context) error {
 	text := bytes.NewBuffer(bytes.Clone(s.generated))
 	if err := driverTemplate.Execute(text, map[string]any{
 		"Driver": s.driver(), "Ironic": novav1.IronicDriver, "Keystone": s.cell.Spec.Keystone,
-		"HasAuthorities": len(authorities) > 0, "Bundle": configDir + "/" + podified.AuthoritiesFile, "Clients": clients,
+		"HasAuthorities": len(authorities) > 0, "Bundle": configDir + "/" + podified.AuthoritiesFile,
 	}); err != nil {
 		return phase.Stalled(condition.ServiceConfigReadyCondition, novav1.InvalidConfigReason, "spec.keystone of NovaCell %s: %v", s.cell.Name, err)
 	}

@@ -2,6 +2,7 @@ package options
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -17,9 +18,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	podifiedv1 "github.com/edpm-operators/edpm-operators/apis/common/podified"
 	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/internal/nova"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles"
+	"github.com/edpm-operators/edpm-operators/internal/nova/furtherfiles/content"
 	"github.com/edpm-operators/edpm-operators/internal/oslo"
+	"github.com/edpm-operators/edpm-operators/internal/podified"
 	"github.com/edpm-operators/edpm-operators/test/envtest"
 )
 
@@ -27,6 +32,7 @@ const (
 	novaTemplates   = "internal/nova/templates"
 	driverTemplate  = "controllers/nova/novacompute/templates/driver.conf"
 	roleDir         = "ansible/roles/edpm_nova"
+	hostTemplate    = roleDir + "/templates/01-nova-host.conf.j2"
 	programTemplate = novaTemplates + "/program.ini"
 )
 
@@ -71,43 +77,59 @@ var found = []string{
 // values are what nova is to have for options that matter, by process, section and option:
 // their defaults would be wrong, or other options have them by substitution.
 var values = map[[3]string]string{
-	{"compute-full", "DEFAULT", "debug"}:                                       "False",
-	{"compute-full", "DEFAULT", "use_stderr"}:                                  "True",
-	{"compute-full", "vnc", "server_listen"}:                                   "192.0.2.1",
-	{"compute-full", "vnc", "server_proxyclient_address"}:                      "192.0.2.1",
-	{"compute-full", "libvirt", "mem_stats_period_seconds"}:                    "10",
-	{"compute-full", "barbican", "auth_endpoint"}:                              "https://k:5000",
-	{"compute-full", "barbican", "barbican_endpoint_type"}:                     "internal",
-	{"compute-full", "barbican", "barbican_region_name"}:                       "r",
-	{"compute-full", "barbican", "verify_ssl_path"}:                            "/etc/ca.pem",
-	{"compute-full", "key_manager", "backend"}:                                 "barbican",
-	{"compute-full", "oslo_messaging_notifications", "driver"}:                 "['messagingv2']",
-	{"compute-full", "oslo_messaging_notifications", "transport_url"}:          "rabbit://n:p@bus/",
-	{"compute-full", "notifications", "notify_on_state_change"}:                "vm_and_task_state",
-	{"compute-full", "notifications", "notification_format"}:                   "unversioned",
-	{"service-full", "notifications", "notification_format"}:                   "unversioned",
-	{"compute-full", "upgrade_levels", "compute"}:                              "auto",
-	{"service-full", "upgrade_levels", "compute"}:                              "auto",
-	{"compute-bare", "oslo_messaging_notifications", "driver"}:                 "['noop']",
-	{"compute-bare", "vnc", "enabled"}:                                         "False",
-	{"service-full", "keystone_authtoken", "service_token_roles_required"}:     "True",
-	{"service-full", "keystone_authtoken", "service_token_roles"}:              "['service']",
-	{"service-full", "keystone_authtoken", "service_type"}:                     "compute",
-	{"service-full", "keystone_authtoken", "memcached_servers"}:                "['m1:11211', 'm2:11211']",
-	{"service-full", "cache", "memcache_servers"}:                              "['m1:11211', 'm2:11211']",
-	{"service-full", "cache", "backend"}:                                       "oslo_cache.memcache_pool",
-	{"service-bare", "keystone_authtoken", "memcached_servers"}:                "None",
-	{"service-bare", "cache", "backend"}:                                       "oslo_cache.dict",
-	{"service-full", "barbican", "auth_endpoint"}:                              "https://k:5000",
-	{"service-full", "oslo_messaging_rabbit", "rabbit_transient_quorum_queue"}: "True",
-	{"service-classic", "oslo_messaging_rabbit", "rabbit_quorum_queue"}:        "False",
-	{"service-full", "oslo_messaging_notifications", "driver"}:                 "['messagingv2']",
-	{"service-full", "api_database", "connection"}:                             "mysql+pymysql://u:p@db/nova_api?charset=utf8&ssl_ca=/etc/nova/nova.conf.d/tls-ca-bundle.pem",
-	{"service-full", "keystone_authtoken", "cafile"}:                           "/etc/nova/nova.conf.d/tls-ca-bundle.pem",
-	{"program-nova-novncproxy", "vnc", "novncproxy_host"}:                      "::",
-	{"program-nova-novncproxy", "vnc", "auth_schemes"}:                         "['vencrypt', 'none']",
-	{"program-nova-novncproxy", "vnc", "vencrypt_client_key"}:                  "/etc/nova/nova.conf.d/console.key",
-	{"program-nova-novncproxy", "vnc", "vencrypt_ca_certs"}:                    "/etc/nova/nova.conf.d/console-ca.crt",
+	{"compute-full", "DEFAULT", "debug"}:                                         "False",
+	{"compute-full", "DEFAULT", "use_stderr"}:                                    "True",
+	{"compute-full", "vnc", "server_listen"}:                                     "192.0.2.1",
+	{"compute-full", "vnc", "server_proxyclient_address"}:                        "192.0.2.1",
+	{"compute-full", "libvirt", "mem_stats_period_seconds"}:                      "10",
+	{"compute-full", "barbican", "auth_endpoint"}:                                "https://k:5000",
+	{"compute-full", "barbican", "barbican_endpoint_type"}:                       "internal",
+	{"compute-full", "barbican", "barbican_region_name"}:                         "r",
+	{"compute-full", "barbican", "verify_ssl_path"}:                              "/etc/ca.pem",
+	{"compute-full", "key_manager", "backend"}:                                   "barbican",
+	{"compute-full", "oslo_messaging_notifications", "driver"}:                   "['messagingv2']",
+	{"compute-full", "oslo_messaging_notifications", "transport_url"}:            "rabbit://n:p@bus/",
+	{"compute-full", "notifications", "notify_on_state_change"}:                  "vm_and_task_state",
+	{"compute-full", "notifications", "notification_format"}:                     "unversioned",
+	{"compute-full", "libvirt", "virt_type"}:                                     "qemu",
+	{"compute-full", "libvirt", "volume_use_multipath"}:                          "True",
+	{"compute-full", "libvirt", "live_migration_scheme"}:                         "tls",
+	{"compute-full", "libvirt", "live_migration_with_native_tls"}:                "True",
+	{"compute-full", "libvirt", "live_migration_inbound_addr"}:                   "192.0.2.2",
+	{"compute-full", "libvirt", "migration_inbound_addr"}:                        "192.0.2.2",
+	{"compute-full", "workarounds", "skip_cpu_compare_on_dest"}:                  "True",
+	{"compute-full", "api", "vendordata_jsonfile_path"}:                          "/etc/nova/nova.conf.d/vendor_data.json",
+	{"compute-full", "compute", "provider_config_location"}:                      "/etc/nova/nova.conf.d/provider_config",
+	{"compute-bare", "libvirt", "virt_type"}:                                     "kvm",
+	{"api-full", "api", "vendordata_jsonfile_path"}:                              "/etc/nova/nova.conf.d/vendor_data.json",
+	{"api-full", "oslo_reports", "file_event_handler"}:                           "/tmp/report",
+	{"podified-" + novav1.IronicDriver + "-full", "ironic", "cafile"}:            "/etc/nova/nova.conf.d/tls-ca-bundle.pem",
+	{"podified-" + novav1.IronicDriver + "-full", "placement", "cafile"}:         "/etc/nova/nova.conf.d/tls-ca-bundle.pem",
+	{"podified-" + novav1.IronicDriver + "-full", "barbican", "verify_ssl_path"}: "/etc/nova/nova.conf.d/tls-ca-bundle.pem",
+	{"podified-" + novav1.IronicDriver + "-bare", "placement", "cafile"}:         "None",
+	{"service-full", "notifications", "notification_format"}:                     "unversioned",
+	{"compute-full", "upgrade_levels", "compute"}:                                "auto",
+	{"service-full", "upgrade_levels", "compute"}:                                "auto",
+	{"compute-bare", "oslo_messaging_notifications", "driver"}:                   "['noop']",
+	{"compute-bare", "vnc", "enabled"}:                                           "False",
+	{"service-full", "keystone_authtoken", "service_token_roles_required"}:       "True",
+	{"service-full", "keystone_authtoken", "service_token_roles"}:                "['service']",
+	{"service-full", "keystone_authtoken", "service_type"}:                       "compute",
+	{"service-full", "keystone_authtoken", "memcached_servers"}:                  "['m1:11211', 'm2:11211']",
+	{"service-full", "cache", "memcache_servers"}:                                "['m1:11211', 'm2:11211']",
+	{"service-full", "cache", "backend"}:                                         "oslo_cache.memcache_pool",
+	{"service-bare", "keystone_authtoken", "memcached_servers"}:                  "None",
+	{"service-bare", "cache", "backend"}:                                         "oslo_cache.dict",
+	{"service-full", "barbican", "auth_endpoint"}:                                "https://k:5000",
+	{"service-full", "oslo_messaging_rabbit", "rabbit_transient_quorum_queue"}:   "True",
+	{"service-classic", "oslo_messaging_rabbit", "rabbit_quorum_queue"}:          "False",
+	{"service-full", "oslo_messaging_notifications", "driver"}:                   "['messagingv2']",
+	{"service-full", "api_database", "connection"}:                               "mysql+pymysql://u:p@db/nova_api?charset=utf8&ssl_ca=/etc/nova/nova.conf.d/tls-ca-bundle.pem",
+	{"service-full", "keystone_authtoken", "cafile"}:                             "/etc/nova/nova.conf.d/tls-ca-bundle.pem",
+	{"program-nova-novncproxy", "vnc", "novncproxy_host"}:                        "::",
+	{"program-nova-novncproxy", "vnc", "auth_schemes"}:                           "['vencrypt', 'none']",
+	{"program-nova-novncproxy", "vnc", "vencrypt_client_key"}:                    "/etc/nova/nova.conf.d/console.key",
+	{"program-nova-novncproxy", "vnc", "vencrypt_ca_certs"}:                      "/etc/nova/nova.conf.d/console-ca.crt",
 }
 
 // programValues are those of releases that have the programs.
@@ -132,7 +154,7 @@ func TestNovaKnowsEveryGeneratedOption(t *testing.T) {
 
 func testRelease(t *testing.T, image string, hasPrograms bool) {
 	root := envtest.File()
-	all := generated(t, root)
+	all := generated(t, root, image)
 	complete(t, root, all)
 	if !hasPrograms {
 		delete(all, "program-nova-api-os-compute")
@@ -161,7 +183,7 @@ func testRelease(t *testing.T, image string, hasPrograms bool) {
 }
 
 // generated are the files of all configurations, by process and name.
-func generated(t *testing.T, root string) map[string]map[string]string {
+func generated(t *testing.T, root, image string) map[string]map[string]string {
 	full := nova.Config{
 		Owner: "Nova nova", QuorumQueues: true, TransportURL: "rabbit://u:p@bus:5671/cell1?ssl=1", ServicePassword: "p", KeystoneAuthURL: "https://k:5000", ServiceUser: "nova",
 		Keystone:          novav1.KeystoneScope{Region: "r", UserDomainName: "d", ProjectDomainName: "d", CAFile: "/etc/ca.pem"},
@@ -174,28 +196,51 @@ func generated(t *testing.T, root string) map[string]map[string]string {
 	all := map[string]map[string]string{}
 	classic := bare
 	classic.QuorumQueues = false
+	hosts := hostFiles(t, root, image)
 	for name, config := range map[string]nova.Config{"full": full, "bare": bare, "classic": classic} {
 		compute, service := text(t)(config.Compute()), text(t)(config.Service())
-		all["compute-"+name] = map[string]string{"01-nova-host.conf": hostFile(t, root), "01-nova.conf": compute}
+		all["compute-"+name] = map[string]string{"01-nova-host.conf": hosts[name == "full"], "01-nova.conf": compute}
 		all["service-"+name] = map[string]string{"01-nova.conf": service}
 		for _, driver := range []string{novav1.IronicDriver, "fake.FakeDriver"} {
-			all["podified-"+driver+"-"+name] = map[string]string{"01-nova.conf": compute + driverFile(t, root, driver, config.Keystone)}
+			all["podified-"+driver+"-"+name] = map[string]string{"01-nova.conf": compute + driverFile(t, root, driver, config)}
 		}
 	}
 	for _, program := range []string{"nova-api-os-compute", "nova-api-metadata", "nova-novncproxy"} {
 		all["program-"+program] = map[string]string{"program.conf": text(t)(full.Program(program))}
 	}
+	all["api-full"] = apiFiles(t, full)
 	job, err := nova.MappingJob("j", "cell1", full)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all["job"] = map[string]string{}
-	for name, content := range job.Config {
+	all["job"] = options(job.Config)
+	return all
+}
+
+// options are those of the files of a service that have options.
+func options(config map[string][]byte) map[string]string {
+	files := map[string]string{}
+	for name, content := range config {
 		if strings.HasSuffix(name, ".conf") {
-			all["job"][name] = string(content)
+			files[name] = string(content)
 		}
 	}
-	return all
+	return files
+}
+
+// apiFiles are those of an API with each file that it reads next to its options.
+func apiFiles(t *testing.T, config nova.Config) map[string]string {
+	api := &nova.Component{Program: "nova-api-os-compute", Name: "nova-api", Port: nova.APIPort, Path: "/", Status: new(*podifiedv1.Status)}
+	service, err := api.Assemble(podified.Snippets{}, config, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content.AddTo(service, map[string][]byte{furtherfiles.VendorData: []byte("{}"), furtherfiles.Paste: []byte("[composite:x]"), "policy.yaml": []byte("{}")})
+	files := options(service.Config)
+	if diff := cmp.Diff([]string{"01-nova-files.conf", "01-nova-report.conf", "01-nova.conf"}, slices.Sorted(maps.Keys(files))); diff != "" {
+		t.Fatalf("the files with options of an API (-want +got):\n%s", diff)
+	}
+	return files
 }
 
 func text(t *testing.T) func(string, error) string {
@@ -208,37 +253,56 @@ func text(t *testing.T) func(string, error) string {
 }
 
 // driverFile is what NovaCompute adds.
-func driverFile(t *testing.T, root, driver string, keystone novav1.KeystoneScope) string {
+func driverFile(t *testing.T, root, driver string, config nova.Config) string {
 	source := text(t)(read(filepath.Join(root, driverTemplate)))
 	parsed, err := template.New("").Funcs(template.FuncMap{"oslo": oslo.Quote}).Parse(source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := parsed.Execute(&out, map[string]any{"Driver": driver, "Ironic": novav1.IronicDriver, "Keystone": keystone}); err != nil {
+	if err := parsed.Execute(&out, map[string]any{
+		"Driver": driver, "Ironic": novav1.IronicDriver, "Keystone": config.Keystone,
+		"HasAuthorities": len(config.Authorities) > 0, "Bundle": config.TLSDir + "/" + podified.AuthoritiesFile,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
 }
 
-// hostFile is what the role writes: each of its settings, with a value as hosts have it.
-func hostFile(t *testing.T, root string) string {
-	values := map[string]string{"log_file": "/var/log/containers/nova/nova-compute.log", "use_stderr": "true", "host": "compute-0.example.org", "my_ip": "192.0.2.1"}
+// hostFiles are what the role writes from its template: with everything that a host can have,
+// and with nothing of it.
+func hostFiles(t *testing.T, root, image string) map[bool]string {
+	settings := map[string]string{"log_file": "/var/log/containers/nova/nova-compute.log", "use_stderr": "true", "host": "compute-0.example.org", "my_ip": "192.0.2.1"}
 	var defaults struct {
 		Settings map[string]string `json:"edpm_nova_host_settings"`
+		Dir      string            `json:"edpm_nova_container_config_dir"`
 	}
 	if err := yaml.Unmarshal([]byte(text(t)(read(filepath.Join(root, roleDir, "defaults/main.yml")))), &defaults); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(defaults.Settings))); diff != "" {
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(settings)), slices.Sorted(maps.Keys(defaults.Settings))); diff != "" {
 		t.Fatalf("the role has other settings than this test has values for (-values +settings):\n%s", diff)
 	}
-	var out strings.Builder
-	out.WriteString("[DEFAULT]\n")
-	for _, key := range slices.Sorted(maps.Keys(values)) {
-		fmt.Fprintf(&out, "%s = %s\n", key, values[key])
+	source := text(t)(read(filepath.Join(root, hostTemplate)))
+	bare := map[string]any{
+		"edpm_nova_host_settings": settings, "edpm_nova_container_config_dir": defaults.Dir, "edpm_nova_my_ip": settings["my_ip"], "edpm_nova_virt_type": "kvm",
+		"edpm_nova_multipath": false, "edpm_config_files": map[string]string{}, "edpm_nova_providers": []string{}, "edpm_nova_providers_dir": "provider_config",
 	}
-	return out.String()
+	full := maps.Clone(bare)
+	maps.Copy(full, map[string]any{
+		"edpm_nova_virt_type": "qemu", "edpm_nova_multipath": true, "edpm_migration_address": "192.0.2.2", "edpm_migration_ssh_port": 2222,
+		"edpm_config_files": map[string]string{furtherfiles.VendorData: "x"}, "edpm_nova_providers": []string{"provider.yaml"},
+	})
+	in, err := json.Marshal(map[string][]any{"full": {source, full}, "bare": {source, bare}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, filepath.Join(root, "test/lab/images/load.sh"), image)
+	var rendered struct{ Full, Bare string }
+	if err := json.Unmarshal(inImage(t, root, image, bytes.NewBuffer(in), "python3", "-W", "ignore", "/compare/render.py"), &rendered); err != nil {
+		t.Fatal(err)
+	}
+	return map[bool]string{true: rendered.Full, false: rendered.Bare}
 }
 
 func read(path string) (string, error) {
@@ -262,7 +326,7 @@ func complete(t *testing.T, root string, all map[string]map[string]string) {
 			generated.WriteString(content + "\n")
 		}
 	}
-	for _, path := range append(paths, filepath.Join(root, driverTemplate), filepath.Join(root, programTemplate)) {
+	for _, path := range append(paths, filepath.Join(root, driverTemplate), filepath.Join(root, programTemplate), filepath.Join(root, hostTemplate)) {
 		for _, match := range assignment.FindAllStringSubmatch(text(t)(read(path)), -1) {
 			if !strings.Contains(generated.String(), "\n"+match[1]+" =") {
 				t.Errorf("%s has option %s, which none of the configurations of this test has", path, match[1])
