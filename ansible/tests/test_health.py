@@ -78,7 +78,7 @@ class HealthTest(unittest.TestCase):
         self.connections(7, (V4, 5671, "01", 70))
         for url, well in (("rabbit://u:S3cretPass@a:5672,u:S3cretPass@b:5671/nova", True), ("rabbit://u:S3cretPass@[fd00::5]:5671/", True),
                           ("rabbit://u:S3cretPass@[fd00::5671]/", False), ("rabbit://bus", False), ("fake:///", True), ("fake:", True),
-                          ("rabbit://u:S3cretPass@bus:5671/?ssl=1", True)):
+                          ("rabbit://u:S3cretPass@bus:5671/?ssl=1", True), ("rabbit://u:S3cretPass@bus:5671?ssl=1", True)):
             with self.subTest(url):
                 self.configure(url)
                 self.assertEqual(self.well()[0], well)

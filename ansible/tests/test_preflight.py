@@ -210,7 +210,8 @@ class FilterTest(unittest.TestCase):
     def test_ports_have_the_defaults_of_the_protocol(self):
         endpoints = self.filters.preflight_endpoints
         self.assertEqual(endpoints("[DEFAULT]\ntransport_url = rabbit://u:p@h/\n")[0]["port"], 5672)
-        self.assertEqual(endpoints("[DEFAULT]\ntransport_url = rabbit://u:p@h/\n[oslo_messaging_rabbit]\nssl = true\n")[0], {"check": "message bus", "host": "h", "port": 5671, "tls": True})
+        for secured in ("/?ssl=1\n", "/\n[oslo_messaging_rabbit]\nssl = true\n"):
+            self.assertEqual(endpoints("[DEFAULT]\ntransport_url = rabbit://u:p@h" + secured)[0], {"check": "message bus", "host": "h", "port": 5672, "tls": True})
         self.assertEqual(endpoints(""), [])
 
     GOOD = {"rc": 0, "stdout": "", "stderr": ""}

@@ -22,11 +22,11 @@ def address(text, port):
 
 
 def bus(url, secured):
-    """Returns the servers of a transport_url of oslo.messaging."""
+    """Returns the servers of a transport_url of oslo.messaging, which has one default port, with TLS or without (impl_rabbit.py)."""
     parts = urlsplit(url)
     secured = secured or parse_qs(parts.query).get("ssl", ["0"])[-1].lower() in BOOLEANS_TRUE
     locations = [location for location in parts.netloc.split(",") if location]
-    return [{"check": "message bus", "host": host, "port": port, "tls": secured} for host, port in (address(l, 5671 if secured else 5672) for l in locations)]
+    return [{"check": "message bus", "host": host, "port": port, "tls": secured} for host, port in (address(l, 5672) for l in locations)]
 
 
 def web(check, url, path=""):

@@ -12,7 +12,7 @@ ESTABLISHED = "01"
 
 def ports(url):
     """Returns the ports of the hosts of a transport URL, of which there can be several. Without hosts there is nothing to connect to."""
-    hosts = [part.rpartition("@")[2] for part in url.partition("://")[2].partition("/")[0].split(",")]
+    hosts = [part.rpartition("@")[2] for part in re.split("[/?]", url.partition("://")[2])[0].split(",")]
     found = [re.search(r":(\d+)$", host) for host in hosts if host]
     return {int(port.group(1)) if port else DEFAULT_PORT for port in found}
 
