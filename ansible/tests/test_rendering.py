@@ -107,6 +107,43 @@ class FurtherFilesTest(unittest.TestCase):
         self.assertEqual([line.split(":")[0] for line in run.output.splitlines() if line.startswith(("changed: ", "ok: "))][::2], ["changed", "ok", "changed", "changed"])
 
 
+class Owners(runs.Run):
+    """A run of the tasks of the role edpm_nova that look at who owns what nova-compute uses, as a user of the image with these IDs."""
+
+    OWNER = 4711 if os.getuid() == 0 else os.getuid()
+
+    def __init__(self, uid, groups, mode):
+        with open(os.path.join(Configuration.ROLE, "tasks", "main.yml"), encoding="utf-8") as file:
+            every = json.loads(json.dumps(yaml.safe_load(file)).replace("/var/lib/nova", "{{ inventory_dir }}/../host").replace("/run/libvirt", "{{ inventory_dir }}/../host"))
+        names = [task["name"] for task in every]
+        first = names.index("Find out who owns what nova-compute uses")
+        variables = dict(runs.vars_of("edpm_nova", "edpm_nova_uid", "edpm_nova_groups", "edpm_nova_owner", "edpm_nova_socket_groups"),
+                         edpm_service_found={"answers": {"user": [str(uid), str(groups[0]), " ".join(str(group) for group in groups)]}},
+                         edpm_take_over="", edpm_nova_user="nova", edpm_nova_compute_image="example/nova:2")
+        prepare = [{"ansible.builtin.file": {"path": "{{ inventory_dir }}/../host/libvirt-sock", "mode": mode}},
+                   {"ansible.builtin.file": {"path": "{{ inventory_dir }}/../host/compute_id", "owner": str(self.OWNER)}}]
+        super().__init__([{"hosts": "all", "gather_facts": False, "vars": variables, "tasks": prepare + every[first:first + 2]}], hosts=("h1",),
+                         files={"host/compute_id": "id", "host/libvirt-sock": ""})
+
+
+@runs.needs_ansible
+class OwnersTest(unittest.TestCase):
+    def test_an_image_whose_user_could_not_use_what_the_host_has_is_refused(self):
+        uid, gid = Owners.OWNER, os.getgid()
+        for name, run, refused in (
+                ("the same IDs", Owners(uid, [gid], "0770"), None),
+                ("root", Owners(0, [12345], "0770"), None),
+                ("another user", Owners(54321, [gid], "0770"), "belong to the ID %d" % uid),
+                ("no member of the group of the socket", Owners(uid, [12345], "0770"), "the sockets of libvirt to the group %d" % gid),
+                ("a socket for everyone", Owners(uid, [12345], "0777"), None),
+        ):
+            with self.subTest(name):
+                self.assertEqual(run.code == 0, refused is None, run.output)
+                self.assertIn(refused or "", run.output)
+                if refused:
+                    self.assertIn("In example/nova:2 user nova has the ID", run.output)
+
+
 class Identity(runs.Run):
     """A run of the tasks of the role edpm_nova that give a host the ID of its compute, if there is one, on a host with a file of it."""
 

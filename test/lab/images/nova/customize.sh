@@ -22,6 +22,20 @@ done
 # nova-compute reaches libvirt through its socket, which has the group libvirt.
 chroot "$root" usermod -a -G libvirt,kvm nova
 
+# Files on hosts belong to these, so that they have the same IDs in images of all releases; that of nova is Kolla's.
+# renumber NAME ID
+renumber() {
+  before=$(chroot "$root" getent group "$1" | cut -d : -f 3)
+  chroot "$root" groupmod --gid "$2" "$1"
+  find "$root" -xdev -group "$before" -exec chgrp --no-dereference "$2" {} +
+}
+renumber nova 42436
+renumber libvirt 42437
+renumber kvm 42438
+before=$(chroot "$root" id -u nova)
+chroot "$root" usermod --uid 42436 nova
+find "$root" -xdev -user "$before" -exec chown --no-dereference 42436 {} +
+
 # The owner of the state of emulated TPMs. nova-compute does not start with
 # [libvirt] swtpm_enabled where this user does not exist.
 chroot "$root" getent group tss >/dev/null || chroot "$root" groupadd --system tss
