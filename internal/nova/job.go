@@ -73,7 +73,7 @@ func UpgradeCheckJob(name, deployed string, services *DeployedServices, config C
 	job.Causes = []podified.Cause{
 		{Reason: novav1.ImageTooOldReason, Detailed: true, Text: "Set an image of the release of " + deployed + ", or of a later one"},
 		{Reason: novav1.ComputesTooOldReason, Detailed: true, Text: "Set an image of a release between theirs and this one first, or delete their services if they no longer exist"},
-		{Reason: novav1.ServicesOlderReason, Detailed: true, Text: "Restart them with the images that are deployed, computes on hosts by kubectl edpm rerun, or stop them and delete their services: openstack compute service delete <id>"},
+		{Reason: novav1.ServicesOlderReason, Detailed: true, Text: "Restart them with the images that are deployed, computes on hosts by kubectl edpm rerun <node>, or stop them and delete their services: openstack compute service delete <id>"},
 		{Reason: novav1.UpgradeCheckFailedReason, Detailed: true, Text: "Correct that, or set the images back"},
 	}
 	return job, nil

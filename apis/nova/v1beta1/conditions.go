@@ -374,7 +374,7 @@ const (
 	// ServicesOlderReason : nova-compute of computes whose image is recorded, or a conductor or
 	// scheduler that reports to nova, is of an earlier release than the one that is deployed; the
 	// message names them with their service versions. Nothing is changed. Remedy: restart them with
-	// the images that are deployed, computes on hosts by `kubectl edpm rerun`, or stop them and run
+	// the images that are deployed, computes on hosts by `kubectl edpm rerun <node>`, or stop them and run
 	// `openstack compute service delete` for each; the Job is retried within five minutes.
 	ServicesOlderReason condition.Reason = "ServicesOlder"
 	// UpgradeCheckFailedReason : checks of `nova-status upgrade check` fail; the message has
