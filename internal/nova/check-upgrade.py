@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks whether the nova of this image can take over the databases of the configuration.
 With the argument "computes", whether no compute of the cell is older than the image.
-Next to the script, deployed.json has what should run the release that is deployed, if it is to be
-looked at: the name of the StatefulSet of the super conductor, cells, and hosts of computes.
+If releases are compared, deployed.json next to the script lists what should run the deployed
+release: the StatefulSet of the super conductor, cells, and hosts of computes.
 
 Nothing is changed. What is wrong, or should be looked at, is left as the termination
 message: a reason in the first line, and what it is about after it. None of it is secret.

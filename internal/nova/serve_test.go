@@ -26,7 +26,7 @@ func TestTheEndOfHTTPDIsThatOfItsContainer(t *testing.T) {
 		stop  bool
 		want  int
 	}{
-		"by itself":             {"exit 0", false, 0},
+		"without a signal":      {"exit 0", false, 0},
 		"with an error":         {"exit 3", false, 3},
 		"by a signal":           {"kill -SEGV $$", false, 128 + int(syscall.SIGSEGV)},
 		"when it is stopped":    {"trap 'sleep 0.3; exit 0' WINCH; touch \"$ready\"; while :; do sleep 0.1; done", true, 0},

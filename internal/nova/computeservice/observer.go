@@ -405,9 +405,9 @@ func (o *Observer) answer(ctx context.Context, c *novaState, access Access, clie
 func (o *Observer) askForStanding(ctx context.Context, c *novaState, client *api) []Migration {
 	now := time.Now()
 	o.mu.Lock()
-	isDue := c.standing.isDue(o.opts, now)
+	isTime := c.standing.begin(o.opts, now)
 	o.mu.Unlock()
-	if !isDue {
+	if !isTime {
 		return nil
 	}
 	found, err := client.standing(ctx, now)

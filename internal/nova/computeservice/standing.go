@@ -43,8 +43,8 @@ type standing struct {
 	migrations []Migration // sorted by id
 }
 
-// isDue reports whether nova is to be asked now, and takes that for done.
-func (s *standing) isDue(opts Options, now time.Time) bool {
+// begin reports whether it is time to ask nova, and if so sets when it is asked next.
+func (s *standing) begin(opts Options, now time.Time) bool {
 	if now.Before(s.next) {
 		return false
 	}

@@ -81,7 +81,7 @@ func TestNovaIsAskedSeldomForMigrationsThatStandStill(t *testing.T) {
 	s, opts, start := &standing{}, Options{Interval: 30 * time.Second}, time.Unix(1e9, 0)
 	times := 0
 	for at := time.Duration(0); at < time.Hour; at += 5 * time.Second {
-		if s.isDue(opts, start.Add(at)) {
+		if s.begin(opts, start.Add(at)) {
 			times++
 		}
 	}
