@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
@@ -83,13 +81,8 @@ type metalHosts struct {
 	// cache of the manager can have that of one kind only.
 	definitions cache.Cache
 	controller  controller.Controller
-
-	mu       sync.Mutex
-	watching bool
+	watched     watch.Once
 }
-
-// hostsSeen is how long the BareMetalHosts may take to be read for the first time.
-const hostsSeen = 30 * time.Second
 
 func newMetalHosts(mgr ctrl.Manager) (*metalHosts, error) {
 	definitions, err := cache.New(mgr.GetConfig(), cache.Options{
@@ -120,26 +113,15 @@ func (m *metalHosts) defined(ctx context.Context) (bool, error) {
 	return definition.DeletionTimestamp.IsZero(), nil
 }
 
-// watchHosts begins to watch BareMetalHosts, once, and returns when what there is
-// has been seen. The error is one of the kind not being served yet, too.
+// watchHosts watches BareMetalHosts from now on. The error is one of the kind not
+// being served yet, too.
 func (m *metalHosts) watchHosts(ctx context.Context, toRequests handler.MapFunc) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.watching {
-		return nil
-	}
 	if err := m.served(ctx); err != nil {
 		return err
 	}
 	events := source.Kind[client.Object](m.cache, &metal3v1.BareMetalHost{}, handler.EnqueueRequestsFromMapFunc(toRequests), watch.SpecOr(hostFacts))
-	if err := m.controller.Watch(events); err != nil {
-		return fmt.Errorf("watching BareMetalHosts: %w", err)
-	}
-	m.watching = true
-	ctx, cancel := context.WithTimeout(ctx, hostsSeen)
-	defer cancel()
-	if err := events.WaitForSync(ctx); err != nil {
-		return fmt.Errorf("reading the BareMetalHosts there are: %w", err)
+	if err := m.watched.Begin(ctx, m.controller, events); err != nil {
+		return fmt.Errorf("BareMetalHosts: %w", err)
 	}
 	return nil
 }

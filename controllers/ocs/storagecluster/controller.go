@@ -19,6 +19,7 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/osd"
 	"github.com/edpm-operators/edpm-operators/internal/phase"
 	"github.com/edpm-operators/edpm-operators/internal/placement"
+	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
 // +kubebuilder:rbac:groups=ocs.openshift.io,resources=storageclusters,verbs=get;list;watch
@@ -45,9 +46,8 @@ type Reconciler struct {
 	waiting    placement.Waiting
 	cache      cache.Cache
 	controller controller.Controller
-	// watching reports whether CephClusters are watched, which begins when the kind is
-	// there. There is one worker, so nothing guards it.
-	watching bool
+	// watched are the CephClusters, from when the kind is there.
+	watched watch.Once
 }
 
 // scope is what one reconciliation works on. Nodes, pods and claims are those of the

@@ -125,6 +125,9 @@ func (s *scope) labelRack(ctx context.Context, node *corev1.Node, rack string) (
 	return labelled, s.awaitRack(ctx, labelled)
 }
 
+// seen is how long the cache may take to show what was written.
+const seen = 30 * time.Second
+
 // awaitRack waits until the cache has the label of a node: predictions read it there.
 func (s *scope) awaitRack(ctx context.Context, labelled *corev1.Node) error {
 	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, seen, true, func(ctx context.Context) (bool, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,12 +22,8 @@ import (
 	"github.com/edpm-operators/edpm-operators/internal/watch"
 )
 
-const (
-	// osdIndex has the pods and claims of OSDs.
-	osdIndex = "ocs.osd"
-	// seen is how long the CephClusters may take to be read for the first time.
-	seen = 30 * time.Second
-)
+// osdIndex has the pods and claims of OSDs.
+const osdIndex = "ocs.osd"
 
 // SetupWithManager adds the controller and its indexes. CephClusters are watched
 // from when their kind is there; until then its definition is.
@@ -53,24 +48,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return err
 }
 
-// watchCephClusters begins to watch CephClusters, once, and returns when what there
-// is has been seen: nothing that happens later is missed. What Rook writes to their
-// status does not count.
+// watchCephClusters watches CephClusters from now on. What Rook writes to their status
+// does not count.
 func (r *Reconciler) watchCephClusters(ctx context.Context) error {
-	if r.watching {
-		return nil
-	}
 	ceph := &metav1.PartialObjectMetadata{}
 	ceph.SetGroupVersionKind(cephv1.GroupVersion.WithKind("CephCluster"))
 	events := source.Kind[client.Object](r.cache, ceph, handler.EnqueueRequestsFromMapFunc(clusterOf), predicate.Or(watch.SpecChanges, watch.Freed))
-	if err := r.controller.Watch(events); err != nil {
-		return fmt.Errorf("watching CephClusters: %w", err)
-	}
-	r.watching = true
-	ctx, cancel := context.WithTimeout(ctx, seen)
-	defer cancel()
-	if err := events.WaitForSync(ctx); err != nil {
-		return fmt.Errorf("reading the CephClusters there are: %w", err)
+	if err := r.watched.Begin(ctx, r.controller, events); err != nil {
+		return fmt.Errorf("CephClusters: %w", err)
 	}
 	return nil
 }
