@@ -99,11 +99,14 @@ func (e *Engine) Register(o Owner) { e.owners.register(o) }
 // targets are of one host.
 func (e *Engine) Converge(ctx context.Context, ledger *common.Ledger, targets ...Target) (State, error) {
 	state, err := e.firstDue(ctx, ledger, targets)
+	if err != nil {
+		return State{}, err // what was wanted before still is: others may be held because of it
+	}
 	if len(targets) > 0 {
 		e.conclude(targets[0].owner(), state)
 	}
 	ledger.NextRetry = state.nextRetry()
-	return state, err
+	return state, nil
 }
 
 func (e *Engine) firstDue(ctx context.Context, ledger *common.Ledger, targets []Target) (State, error) {

@@ -93,6 +93,19 @@ func TestThoseHeldStartWhenTheFailedHostIsGone(t *testing.T) {
 	}
 }
 
+func TestThoseHeldStayHeldWhenTheFailedHostCannotBeLookedAt(t *testing.T) {
+	y := holding(t)
+	faulty := wantedOf("a", func(t *Target) { strict(t); t.Strategy.Limit = "~(" })
+	if _, err := y.Converge(ctx, &common.Ledger{}, faulty); err == nil {
+		t.Fatal("a limit that is no expression is accepted")
+	}
+	y.pass(time.Hour)
+	y.plan(group1)
+	if s := y.converge(&common.Ledger{}, wantedOf("b", strict)); s.Phase != RolloutHeld {
+		t.Errorf("b is %+v; want RolloutHeld because of a", s)
+	}
+}
+
 // remove deletes the owner of a host, which a finalizer can keep.
 func remove(y *yard, host string, finalizers ...string) {
 	y.t.Helper()

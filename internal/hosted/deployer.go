@@ -84,15 +84,15 @@ func (d *deployer) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err == nil && d.creations.undecided(obj, d.Finalizer) {
 		return ctrl.Result{RequeueAfter: creationDelay}, nil
 	}
-	s := d.scope(obj)
-	defer s.withdraw(req)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	s := d.scope(obj)
 	if !obj.GetDeletionTimestamp().IsZero() {
+		defer s.withdraw(req)
 		return d.runner.Run(ctx, obj, phase.Deleting(s.phases(), condition.DeploymentReadyCondition, s.detectRestore, s.lookUpNode, s.lookUpService, s.release)...)
 	}
-	return d.runner.Run(ctx, obj, s.phases()...)
+	return d.runner.Run(ctx, obj, phase.WhenHalted(s.phases(), func() { s.withdraw(req) })...)
 }
 
 func (d *deployer) scope(obj Object) *Scope {

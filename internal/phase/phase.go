@@ -2,6 +2,7 @@ package phase
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
@@ -18,6 +19,7 @@ type Phase struct {
 	optional      bool
 	informational bool
 	funcs         []Func
+	halted        func()
 }
 
 // Of returns the phase of a condition. The condition is Unknown until the functions have
@@ -44,6 +46,19 @@ func NoticeOf(t condition.Type, funcs ...Func) Phase {
 	return Phase{condition: t, optional: true, informational: true, funcs: funcs}
 }
 
+// WhenHalted returns phases that call the function when one of them ends the reconciliation with a
+// Halt. After any other error, after a conflict, and while the cache shows an older object it is
+// not known what is wanted.
+func WhenHalted(phases []Phase, halted func()) []Phase {
+	out := slices.Clone(phases)
+	for i := range out {
+		if !out[i].informational {
+			out[i].halted = halted
+		}
+	}
+	return out
+}
+
 // Deleting returns the phases of an object that is being deleted: the functions belong to
 // one of the conditions, and the others stay Unknown.
 func Deleting(phases []Phase, t condition.Type, funcs ...Func) []Phase {
@@ -60,6 +75,9 @@ func Deleting(phases []Phase, t condition.Type, funcs ...Func) []Phase {
 func (p Phase) run(ctx context.Context, obj Object) error {
 	for _, f := range p.funcs {
 		if err := f(ctx); err != nil {
+			if halt := (*Halt)(nil); p.halted != nil && errors.As(err, &halt) {
+				p.halted()
+			}
 			return err
 		}
 	}

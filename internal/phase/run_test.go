@@ -3,6 +3,7 @@ package phase
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -434,7 +435,8 @@ func TestAStatusOlderThanTheWrittenOneIsNotJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.cell = ready // as the cache still shows it
-	if result, err := s.Run(t.Context(), s.cell, phasesOf([]Func{s.mark(first), s.mark(second)})...); err != nil || result.RequeueAfter == 0 {
+	again := WhenHalted(phasesOf([]Func{s.mark(first), s.mark(second)}), func() { t.Error("an older object says nothing of what is wanted") })
+	if result, err := s.Run(t.Context(), s.cell, again...); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("Run = %v, %v; want it to be looked at again", result, err)
 	}
 	if result, err := s.run(t, s.mark(first), s.mark(second)); err != nil || !result.IsZero() {
@@ -442,6 +444,33 @@ func TestAStatusOlderThanTheWrittenOneIsNotJudged(t *testing.T) {
 	}
 	if !s.cell.Status.Conditions.IsTrue(condition.ReadyCondition) {
 		t.Errorf("what came back is not reported: %v", s.standing())
+	}
+}
+
+func TestOnlyAHaltSaysThatNothingIsWanted(t *testing.T) {
+	for name, c := range map[string]struct {
+		end    error
+		notice bool
+		halts  int
+	}{
+		"a halt":                          {end: Waiting(first, "Gone", "It is away"), halts: 1},
+		"a halt with more around it":      {end: fmt.Errorf("x: %w", Waiting(first, "Gone", "It is away")), halts: 1},
+		"nothing":                         {},
+		"a fault":                         {end: errors.New("timed out")},
+		"a conflict":                      {end: apierrors.NewConflict(schema.GroupResource{}, "cell", errors.New("newer"))},
+		"a halt that ends its phase only": {end: Waiting(first, "Gone", "It is away"), notice: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, halts := newStage(t), 0
+			only := Of(first, ends(c.end))
+			if c.notice {
+				only = NoticeOf(first, ends(c.end))
+			}
+			_, _ = s.Run(t.Context(), s.cell, WhenHalted([]Phase{only}, func() { halts++ })...)
+			if halts != c.halts {
+				t.Errorf("called %d times; want %d", halts, c.halts)
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,14 +79,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	s := &scope{Reconciler: r, node: node}
 	s.created = node.Status.ObservedGeneration == 0
 	s.restored = dataplane.Restored(node)
-	defer s.withdraw(req)
+	if apierrors.IsNotFound(err) {
+		s.withdraw(req)
+	}
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !node.DeletionTimestamp.IsZero() {
+		defer s.withdraw(req)
 		return r.Runner.Run(ctx, node, phase.Deleting(s.phases(), condition.DeploymentReadyCondition, s.detectRestore, s.keepInventory, s.remove)...)
 	}
-	return r.Runner.Run(ctx, node, s.phases()...)
+	return r.Runner.Run(ctx, node, phase.WhenHalted(s.phases(), func() { s.withdraw(req) })...)
 }
 
 // phases of a node. ProvisionReady is set by the last one, which knows what the host said,
