@@ -73,9 +73,11 @@ var _ = Describe("The permission to update finalizers", func() {
 			child := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprint("child-", i), OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Name: "owner", UID: "1", BlockOwnerDeletion: ptr.To(true),
 			}}}}
-			err = without.Create(ctx, child.DeepCopy(), client.DryRunAll)
-			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s without the right: %v", resource, err)
-			Expect(err).To(MatchError(ContainSubstring("blockOwnerDeletion")))
+			Eventually(func(g Gomega) { // the API server reads roles from a cache of its own
+				err := without.Create(ctx, child.DeepCopy(), client.DryRunAll)
+				g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s without the right: %v", resource, err)
+				g.Expect(err).To(MatchError(ContainSubstring("blockOwnerDeletion")))
+			}).Should(Succeed())
 			Expect(with.Create(ctx, child, client.DryRunAll)).To(Succeed(), resource.String())
 		}
 	})
