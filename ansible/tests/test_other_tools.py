@@ -21,6 +21,8 @@ UNIT = "[Unit]\nDescription=%s\n[Service]\nExecStart=%s\n[Install]\nWantedBy=mul
 CONTAINER = ("[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/podman start {0}\nExecStop=/usr/bin/podman stop --time 2 {0}\n"
              "[Install]\nWantedBy=multi-user.target\n")
 IMAGE = "localhost/edpm-nova-compute:latest"
+# The user of nova in their images, which is another one in ours.
+THEIRS = 42999
 LIBVIRT = {"edpm_libvirt_image": "localhost/edpm-nova-libvirt:latest", "edpm_libvirt_daemons": ["virtlogd", "libvirtd"], "edpm_libvirt_check": False}
 # As kolla-ansible writes them for podman.
 KOLLA = ("[Unit]\nDescription=podman kolla-{0}-container.service\nPartOf=kolla.target\n[Service]\nExecStart=/usr/bin/podman start -a {0}\n"
@@ -215,7 +217,7 @@ class OtherToolsTest(realhost.HostTest):
                  self.kolla("nova_libvirt", "localhost/edpm-nova-libvirt:latest sh -c 'virtlogd --daemon; exec libvirtd'", "--pid host", "--cgroupns host", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup",
                             "--volume", "libvirtd:/var/lib/libvirt", "--volume", "nova_libvirt_qemu:/etc/libvirt/qemu")]
         self.host("mkdir -p {0}/instances /etc/kolla/nova-compute; echo id > {0}/compute_id; podman exec nova_compute mkdir -p {1};"
-                  "podman exec nova_compute truncate --size 1M {1}/disk; chown -R 42436:42436 {0}; echo '[DEFAULT]' > /etc/kolla/nova-compute/nova.conf".format(data, INSTANCE))
+                  "podman exec nova_compute truncate --size 1M {1}/disk; chown -R {2}:{2} {0}; echo '[DEFAULT]' > /etc/kolla/nova-compute/nova.conf".format(data, INSTANCE, THEIRS))
         self.addCleanup(self.host, "rm -rf /etc/kolla /var/lib/nova", check=False)
         self.host("for i in $(seq 30); do podman exec nova_libvirt virsh --quiet uri && break; sleep 1; done;"
                   "podman exec --interactive nova_libvirt virsh --quiet define /dev/stdin && podman exec nova_libvirt virsh --quiet start instance-1", text=DOMAIN)
@@ -235,7 +237,7 @@ class OtherToolsTest(realhost.HostTest):
         self.assertEqual(self.host("systemctl is-active {0} edpm_nova_compute edpm_libvirt_libvirtd; systemctl is-enabled {0}".format(" ".join(units)), check=False).split(),
                          ["inactive", "inactive", "active", "active", "disabled", "disabled"])
         self.assertEqual(self.guest_of("edpm_libvirt_libvirtd"), guest)
-        self.assertEqual(self.host("podman exec edpm_nova_compute cat /var/lib/nova/compute_id; find {0} /var/lib/nova -user 42436; stat --format %i {0}/compute_id /var/lib/nova/compute_id | uniq | wc -l".format(data)).split(),
+        self.assertEqual(self.host("podman exec edpm_nova_compute cat /var/lib/nova/compute_id; find {0} /var/lib/nova -user {1}; stat --format %i {0}/compute_id /var/lib/nova/compute_id | uniq | wc -l".format(data, THEIRS)).split(),
                          ["id", "1"])
         for playbook, variables in (("libvirt", LIBVIRT), ("nova", self.nova())):
             self.assertEqual(self.succeeds(playbook, **variables, **asked).changed, [])
@@ -265,7 +267,7 @@ class OtherToolsTest(realhost.HostTest):
     @realhost.long
     def test_y_a_host_of_edpm_ansible_is_taken_over_with_its_guests(self):
         asked = {"edpm_take_over": "edpm-ansible", "edpm_nova_host": "compute-0.example.com"}
-        self.host("mkdir -p {0}; echo id > /var/lib/nova/compute_id; chmod 400 /var/lib/nova/compute_id; echo disk > {0}/disk; chown -R 42436:42436 /var/lib/nova".format(INSTANCE))
+        self.host("mkdir -p {0}; echo id > /var/lib/nova/compute_id; chmod 400 /var/lib/nova/compute_id; echo disk > {0}/disk; chown -R {1}:{1} /var/lib/nova".format(INSTANCE, THEIRS))
         self.addCleanup(self.host, "rm -rf /var/lib/nova", check=False)
         unit, libvirtd = self.edpm(), self.packaged("libvirtd", "Virtualization daemon")
         guests = self.service("/etc/systemd/system/edpm_libvirt_guests.service", "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/true\n"
@@ -286,7 +288,7 @@ class OtherToolsTest(realhost.HostTest):
         self.succeeds("nova", **self.nova(), **asked)
         self.assertEqual(self.host("systemctl is-active {0} {1} edpm_libvirt_libvirtd; podman ps --format '{{{{.Names}}}}' | grep nova_compute; find /run -name shut-down; kill -0 {2}".format(
             unit, libvirtd, guest), check=False).split(), ["active", "inactive", "active", "edpm_nova_compute"])
-        self.assertEqual(self.host("cat /var/lib/nova/compute_id; find /var/lib/nova -user 42436; grep ^host /var/lib/openstack/nova/01-nova-host.conf").splitlines(),
+        self.assertEqual(self.host("cat /var/lib/nova/compute_id; find /var/lib/nova -user %d; grep ^host /var/lib/openstack/nova/01-nova-host.conf" % THEIRS).splitlines(),
                          ["id", INSTANCE + "/disk", "host = compute-0.example.com"])
         for playbook, variables in (("libvirt", LIBVIRT), ("nova", self.nova())):
             self.assertEqual(self.succeeds(playbook, **variables, **asked).changed, [])
@@ -294,8 +296,8 @@ class OtherToolsTest(realhost.HostTest):
         for _ in range(2):
             self.host("/var/lib/edpm/undo-take-over.sh 2>&1")
             self.assertEqual(self.host(theirs), before)
-            self.assertEqual(self.host("systemctl is-active {0} {1} edpm_libvirt_libvirtd; podman ps --format '{{{{.Names}}}}'; find /run -name shut-down; kill -0 {2}; find /var/lib/nova ! -user 42436".format(
-                unit, libvirtd, guest), check=False).split(), ["active", "active", "inactive", "nova_compute"])
+            self.assertEqual(self.host("systemctl is-active {0} {1} edpm_libvirt_libvirtd; podman ps --format '{{{{.Names}}}}'; find /run -name shut-down; kill -0 {2}; find /var/lib/nova ! -user {3}".format(
+                unit, libvirtd, guest, THEIRS), check=False).split(), ["active", "active", "inactive", "nova_compute"])
         self.host("systemctl stop guest guest-2", check=False)
         self.succeeds("nova_cleanup")
         self.assertEqual(self.host(theirs), before)
