@@ -50,7 +50,7 @@ func scaleStories() {
 	drainStories(host, &second)
 	evacuationStories(host, &second)
 	coldStories(host)
-	updateStories(host)
+	updateStories(host, other)
 
 	It("stay in nova, which no one is told to evacuate, when they die with a guest and are removed without clean-up", func(ctx SpecContext) {
 		before := look(ctx)

@@ -19,10 +19,19 @@ import (
 
 const nextImage = "localhost/edpm-nova-newest:latest"
 
-// updateStories take nova and its computes to the next release while guests run. There is no
-// way back: what comes after them runs with that release.
-func updateStories(other func() lab.Host) {
-	computes := func() []lab.Host { return []lab.Host{compute, other()} }
+// updateStories take nova and its computes, two of one cell and one of another, to the next release
+// while guests run. There is no way back: what comes after them runs with that release.
+func updateStories(other, ofOtherCell func() lab.Host) {
+	computes := func() []lab.Host { return []lab.Host{compute, other(), ofOtherCell()} }
+
+	It("run in two cells", tier.Long, func(ctx SpecContext) {
+		Expect(bringUp(ctx, computes()...)).To(Succeed())
+		node := nodeOf(ofOtherCell())
+		node.Annotations = map[string]string{novav1.CellAnnotation: "nova-cell2"}
+		Expect(k8s.Create(ctx, node)).To(Succeed())
+		becomesReady(ctx, node.Name)
+		Expect(novaManage(ctx, "cell_v2", "list_hosts")).To(MatchRegexp(`(?m)^\| +cell2 +\| \S+ +\| +` + node.Name + ` +\|$`))
+	}, SpecTimeout(15*time.Minute))
 
 	It("are offered the next release by other defaults of the manager, which move nothing", tier.Long, func(ctx SpecContext) {
 		archive, err := cluster.Run(ctx, "test/lab/images/build.sh", "nova-newest")
@@ -72,6 +81,15 @@ func updateStories(other func() lab.Host) {
 			Eventually(boot).WithArguments(ctx).WithTimeout(time.Minute).Should(Equal(before))
 		}
 	}, SpecTimeout(25*time.Minute))
+
+	It("leave with the next release", tier.Long, func(ctx SpecContext) {
+		before, node := look(ctx), nodeOf(ofOtherCell())
+		Expect(k8s.Delete(ctx, node)).To(Succeed())
+		Eventually(missing).WithArguments(ctx, node).WithTimeout(8 * time.Minute).Should(BeTrue())
+		Expect(hostsOfServices(ctx, "nova-compute")).To(Equal(map[string]string{compute.Name: "up", other().Name: "up"}))
+		before.lives(ctx)
+		remove(ctx, ofOtherCell())
+	}, SpecTimeout(12*time.Minute))
 }
 
 // updateOffered is the message of the condition UpdateAvailable of the Nova, if it has it.
