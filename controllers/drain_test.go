@@ -284,7 +284,7 @@ var _ = Describe("A host that is drained", func() {
 		By("moving those that run while they do")
 		drain("n000", "live")
 		drained("n000", "False/GuestsRemain/Error", "1 that cannot be moved: off 0000", why)
-		Expect(server.Guest("a")).To(And(HaveField("Host", "n001"), HaveField("Moves", 1)))
+		Eventually(server.Guest).WithArguments("a").Should(And(HaveField("Host", "n001"), HaveField("Moves", 1)))
 
 		By("running the steps of the other one again")
 		annotate(w.node("n001"), common.RerunAnnotation, "now")
