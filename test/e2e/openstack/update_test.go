@@ -17,7 +17,10 @@ import (
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/tier"
 )
 
-const nextImage = "localhost/edpm-nova-newest:latest"
+const (
+	firstImage = "localhost/edpm-nova:latest"
+	nextImage  = "localhost/edpm-nova-newest:latest"
+)
 
 // updateStories take nova and its computes, two of one cell and one of another, to the next release
 // while guests run. There is no way back: what comes after them runs with that release.
@@ -41,23 +44,39 @@ func updateStories(other, ofOtherCell func() lab.Host) {
 			Expect(host.LoadImage(ctx, "nova-newest")).To(Succeed())
 		}
 		before := imagesOfPods(ctx)
-		args := []string{"-n", lab.ManagerNamespace, "set", "env", "deployment/edpm-operators-manager"}
-		for _, component := range []string{"COMPUTE", "LIBVIRT", "CONDUCTOR", "API", "SCHEDULER", "NOVNC"} {
-			args = append(args, "RELATED_IMAGE_NOVA_"+component+"_IMAGE_URL_DEFAULT="+nextImage)
-		}
-		_, err = cluster.Kubectl(ctx, args...)
-		Expect(err).NotTo(HaveOccurred())
+		offer(ctx, nextImage)
 		Eventually(updateOffered).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(ContainSubstring(nextImage))
 		Consistently(imagesOfPods).WithArguments(ctx).WithTimeout(30 * time.Second).WithPolling(3 * time.Second).Should(Equal(before))
 		Expect(expect.Read(ctx, k8s, nova())()).To(expect.Ready())
 	}, SpecTimeout(30*time.Minute))
 
-	It("are updated by one command while guests run, are created and deleted", tier.Long, func(ctx SpecContext) {
+	It("are not updated while one does not report to nova, or nova has one that no longer exists", tier.Long, func(ctx SpecContext) {
 		_, err := cluster.Run(ctx, "make", "--silent", "plugin")
 		Expect(err).NotTo(HaveOccurred())
+		before := imagesOfPods(ctx)
+		Expect(other().SSH(ctx, "systemctl stop edpm_nova_compute")).Error().NotTo(HaveOccurred())
+		Eventually(hostsOfServices).WithArguments(ctx, "nova-compute").WithTimeout(3 * time.Minute).Should(HaveKeyWithValue(other().Name, "down"))
+		Expect(update(ctx)).To(MatchError(And(ContainSubstring("is refused (ComputesDown)"), ContainSubstring(other().Name))))
+		takeUpdateBack(ctx)
+		Expect(other().SSH(ctx, "systemctl start edpm_nova_compute")).Error().NotTo(HaveOccurred())
+		becomesReady(ctx, other().Name)
+
+		query := func(sql string) {
+			GinkgoHelper()
+			Expect(controller.Console(ctx, "mariadb nova_cell1 --execute \""+sql+"\"")).Error().NotTo(HaveOccurred())
+		}
+		query("create temporary table lost as select * from services where host = '" + compute.Name + "' and topic = 'compute' and deleted = 0;" +
+			" update lost set id = 9999, host = 'lost-host', uuid = uuid(), updated_at = '2020-01-01', last_seen_up = '2020-01-01'; insert into services select * from lost")
+		Expect(update(ctx)).To(MatchError(And(ContainSubstring("is refused (ComputeServicesLeft)"), ContainSubstring("lost-host"))))
+		takeUpdateBack(ctx)
+		query("delete from services where id = 9999")
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(3 * time.Minute).Should(expect.Ready())
+		Expect(imagesOfPods(ctx)).To(Equal(before))
+	}, SpecTimeout(15*time.Minute))
+
+	It("are updated by one command while guests run, are created and deleted", tier.Long, func(ctx SpecContext) {
 		before, failures, silent := look(ctx), keepCreating(ctx), watchAPI(ctx)
-		_, err = cluster.Run(ctx, filepath.Join("bin", "kubectl-edpm"), "--kubeconfig", cluster.Kubeconfig, "-n", namespace, "update", "nova/nova", "--yes")
-		Expect(err).NotTo(HaveOccurred())
+		Expect(update(ctx)).To(Succeed())
 		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(15 * time.Minute).Should(expect.Ready())
 		for _, host := range computes() {
 			Eventually(func() (map[string]string, error) {
@@ -82,6 +101,17 @@ func updateStories(other, ofOtherCell func() lab.Host) {
 		}
 	}, SpecTimeout(25*time.Minute))
 
+	It("are not taken back to the former release", tier.Long, func(ctx SpecContext) {
+		before := imagesOfPods(ctx)
+		offer(ctx, firstImage)
+		Eventually(updateOffered).WithArguments(ctx).WithTimeout(3 * time.Minute).Should(ContainSubstring(firstImage))
+		Expect(update(ctx)).To(MatchError(And(ContainSubstring("is refused (ImageTooOld)"), ContainSubstring(firstImage))))
+		takeUpdateBack(ctx)
+		offer(ctx, nextImage)
+		Eventually(expect.Read(ctx, k8s, nova())).WithTimeout(3 * time.Minute).Should(expect.Ready())
+		Expect(imagesOfPods(ctx)).To(Equal(before))
+	}, SpecTimeout(15*time.Minute))
+
 	It("leave with the next release", tier.Long, func(ctx SpecContext) {
 		before, node := look(ctx), nodeOf(ofOtherCell())
 		Expect(k8s.Delete(ctx, node)).To(Succeed())
@@ -90,6 +120,29 @@ func updateStories(other, ofOtherCell func() lab.Host) {
 		before.lives(ctx)
 		remove(ctx, ofOtherCell())
 	}, SpecTimeout(12*time.Minute))
+}
+
+// offer has the manager bring this image for everything of nova.
+func offer(ctx context.Context, image string) {
+	GinkgoHelper()
+	args := []string{"-n", lab.ManagerNamespace, "set", "env", "deployment/edpm-operators-manager"}
+	for _, component := range []string{"COMPUTE", "LIBVIRT", "CONDUCTOR", "API", "SCHEDULER", "NOVNC"} {
+		args = append(args, "RELATED_IMAGE_NOVA_"+component+"_IMAGE_URL_DEFAULT="+image)
+	}
+	Expect(cluster.Kubectl(ctx, args...)).Error().NotTo(HaveOccurred())
+	Expect(cluster.Kubectl(ctx, "-n", lab.ManagerNamespace, "rollout", "status", "deployment/edpm-operators-manager", "--timeout", "2m")).Error().NotTo(HaveOccurred())
+}
+
+// update accepts what is offered to the Nova, and follows the update to its end.
+func update(ctx context.Context) error {
+	_, err := cluster.Run(ctx, filepath.Join("bin", "kubectl-edpm"), "--kubeconfig", cluster.Kubeconfig, "-n", namespace, "update", "nova/nova", "--yes")
+	return err
+}
+
+// takeUpdateBack does what the message of a refused update says.
+func takeUpdateBack(ctx context.Context) {
+	GinkgoHelper()
+	Expect(change(ctx, nova(), func(obj *novav1.Nova) { delete(obj.Annotations, common.UpdateAnnotation) })).To(Succeed())
 }
 
 // updateOffered is the message of the condition UpdateAvailable of the Nova, if it has it.
