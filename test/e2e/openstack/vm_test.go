@@ -57,6 +57,24 @@ func vmStories() {
 		guestIsBack(ctx)
 	}, SpecTimeout(15*time.Minute))
 
+	It("keeps the emulated TPM of a guest while libvirt is restarted", func(ctx SpecContext) {
+		const virsh = "podman exec --interactive edpm_libvirt_libvirtd virsh --quiet "
+		processes := func() string {
+			GinkgoHelper()
+			out, err := compute.SSH(ctx, "pgrep -f '[s]wtpm socket'; pgrep -f '[q]emu-system.*guest=tpm'")
+			Expect(err).NotTo(HaveOccurred())
+			return out
+		}
+		Expect(compute.SSH(ctx, virsh+"create /dev/stdin <<'EOF'\n"+domainWithTPM+"\nEOF")).Error().NotTo(HaveOccurred())
+		before := processes()
+		Expect(compute.SSH(ctx, "systemctl restart edpm_libvirt_libvirtd")).Error().NotTo(HaveOccurred())
+		Eventually(compute.SSH).WithArguments(ctx, virsh+"uri").WithTimeout(2 * time.Minute).Should(ContainSubstring("qemu:///system"))
+		Expect(processes()).To(Equal(before))
+		Expect(compute.SSH(ctx, virsh+"reset tpm")).Error().NotTo(HaveOccurred(), "QEMU ends when it resets a TPM that is gone")
+		Expect(processes()).To(Equal(before))
+		Expect(compute.SSH(ctx, virsh+"destroy tpm")).Error().NotTo(HaveOccurred())
+	}, SpecTimeout(8*time.Minute))
+
 	lossesOfPower()
 	thinVolumeStories()
 
@@ -104,6 +122,10 @@ func vmStories() {
 		}, SpecTimeout(20*time.Minute))
 	}
 }
+
+// domainWithTPM is a guest of libvirt alone: nova has its TPMs encrypted with keys of barbican.
+const domainWithTPM = `<domain type="qemu"><name>tpm</name><memory unit="MiB">64</memory><os><type arch="x86_64" machine="q35">hvm</type></os>
+<devices><tpm model="tpm-crb"><backend type="emulator" version="2.0"/></tpm></devices></domain>`
 
 // configureKernel adds the step of kernel arguments and huge pages to those of the role.
 func configureKernel(ctx context.Context) {
