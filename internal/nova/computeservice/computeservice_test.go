@@ -54,6 +54,8 @@ func TestNovaIsAskedLessAndLessOften(t *testing.T) {
 		"it failed, and has another password since": {known(func(c *novaState) { c.trouble = trouble }), 0, 5 * time.Second},
 		"a guest of one is being moved":             {known(func(c *novaState) { c.followed = map[Name]bool{name: true} }), 0, 5 * time.Second},
 		"one is followed in which nothing moves":    {known(func(c *novaState) { c.followed = map[Name]bool{name: false} }), 0, 30 * time.Second},
+		"it listed services before it is watched":   {known(func(c *novaState) { c.listed, c.watched = now.Add(-time.Second), now }), 0, 5 * time.Second},
+		"it listed them since":                      {known(func(c *novaState) { c.listed, c.watched = now.Add(time.Second), now }), 0, 30 * time.Second},
 		"it is late":                                {known(func(*novaState) {}), time.Hour, 0},
 	} {
 		if got := c.state.due(opts, now.Add(c.after)); got != c.want {
@@ -245,6 +247,22 @@ func TestAComputeThatCouldNotWriteIsWokenByTheNextAnswerOnly(t *testing.T) {
 	}
 	if got := c.note(answer{}, trouble, time.Now()); len(got) != 0 {
 		t.Errorf("woken are %v, and nothing has changed", got)
+	}
+}
+
+// TestAWatchedNovaIsAskedAgain: an update is checked by what nova says then, not by what it said half a minute ago.
+func TestAWatchedNovaIsAskedAgain(t *testing.T) {
+	o, nova := New(t.Context(), Options{Interval: time.Hour, Soon: time.Millisecond, Timeout: time.Minute, Loopback: true}), types.NamespacedName{Name: "nova"}
+	o.Observe(nova, Subject{Name: Name{NamespacedName: types.NamespacedName{Name: "n"}}}) // so that it is asked all the time
+	o.Configure(nova, accessTo(fakeCloud(t, `{"services": []}`, func() {})))
+	for range 2 {
+		if o.Watch(nova).Asked {
+			t.Fatal("what was listed before counts")
+		}
+		for !o.Watch(nova).Asked {
+			time.Sleep(time.Millisecond)
+		}
+		o.Unwatch(nova)
 	}
 }
 

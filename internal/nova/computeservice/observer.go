@@ -123,14 +123,14 @@ func (o *Observer) Forget(nova types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c := o.novas[nova]; c != nil {
-		c.access, c.watched = nil, false
+		c.access, c.watched = nil, time.Time{}
 		o.adjust(nova, c)
 	}
 }
 
 // Listing is what nova listed last.
 type Listing struct {
-	// Asked reports whether it has been asked since the manager was started.
+	// Asked reports whether it has been asked since the Nova is watched.
 	Asked bool
 	// Services of all hosts, in no order.
 	Services []Service
@@ -138,14 +138,18 @@ type Listing struct {
 	Trouble *Trouble
 }
 
-// Watch returns what nova listed last, and wakes the Nova after each list until Unwatch.
+// Watch returns what nova listed last, and wakes the Nova after each list until Unwatch. The first
+// call has nova asked soon: what it listed before may not be so any more.
 func (o *Observer) Watch(nova types.NamespacedName) Listing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	c := o.stateOf(nova)
-	c.watched = true
+	if c.watched.IsZero() {
+		c.watched = time.Now()
+		c.reschedule()
+	}
 	o.adjust(nova, c)
-	return Listing{c.asked, slices.Collect(maps.Values(c.services)), c.trouble}
+	return Listing{c.isFresh(), slices.Collect(maps.Values(c.services)), c.trouble}
 }
 
 // Unwatch says that no list wakes the Nova any more.
@@ -153,7 +157,7 @@ func (o *Observer) Unwatch(nova types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if c := o.novas[nova]; c != nil {
-		c.watched = false
+		c.watched = time.Time{}
 		o.adjust(nova, c)
 	}
 }
@@ -298,7 +302,7 @@ func (o *Observer) stateOf(nova types.NamespacedName) *novaState {
 
 // adjust starts or ends asking a Nova. The caller holds the lock.
 func (o *Observer) adjust(nova types.NamespacedName, c *novaState) {
-	switch needed := c.access != nil && (len(c.subjects) > 0 || c.watched); {
+	switch needed := c.access != nil && (len(c.subjects) > 0 || !c.watched.IsZero()); {
 	case needed && c.stop == nil:
 		ctx, stop := context.WithCancel(o.ctx)
 		c.stop = stop
@@ -339,7 +343,7 @@ func (o *Observer) ask(ctx context.Context, nova types.NamespacedName, c *novaSt
 		o.mu.Unlock()
 		return
 	}
-	access, client := *c.access, c.api
+	access, client, begun := *c.access, c.api, time.Now()
 	o.mu.Unlock()
 	found, err := o.answer(ctx, c, access, &client)
 	o.mu.Lock()
@@ -349,6 +353,9 @@ func (o *Observer) ask(ctx context.Context, nova types.NamespacedName, c *novaSt
 	}
 	c.api = client
 	o.wakeComputes(c.note(found, err, time.Now()))
+	if found.services != nil {
+		c.listed = begun
+	}
 	if c.concernsNova() {
 		wake(o.novaQueue, nova)
 	}

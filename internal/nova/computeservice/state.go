@@ -17,8 +17,8 @@ type novaState struct {
 	subjects map[Name]Subject
 	// awaited are the subjects whose services should be up by now.
 	awaited map[Name]bool
-	// watched reports whether the Nova is woken after each list.
-	watched bool
+	// watched is since when the Nova is woken after each list; zero while it is not.
+	watched time.Time
 	// followed are the subjects that are woken after the next answer of nova, and whether nova
 	// is asked soon for them.
 	followed    map[Name]bool
@@ -47,15 +47,16 @@ type novaState struct {
 	// shownTrouble and shownRound are what the Nova knows of.
 	shownTrouble *Trouble
 	shownRound   *Round
-	// read is when nova was asked last, and changed when something was other than before.
-	read, changed time.Time
+	// read is when nova answered last, listed when it was asked for the services it has listed last,
+	// and changed when something was other than before.
+	read, listed, changed time.Time
 }
 
 // reset forgets what nova said.
 func (c *novaState) reset() {
 	c.stop, c.api, c.asked, c.services, c.unreached, c.mapped, c.trouble, c.failures = nil, nil, false, nil, nil, map[string]string{}, nil, 0
 	c.byService, c.round, c.rounds = map[string]bool{}, nil, 0
-	c.standing = standing{}
+	c.standing, c.listed = standing{}, time.Time{}
 }
 
 // pollSoon makes nova be asked soon.
@@ -77,7 +78,7 @@ func (c *novaState) reschedule() {
 func (c *novaState) due(opts Options, now time.Time) time.Duration {
 	pause := opts.Interval
 	switch {
-	case !c.asked && c.trouble == nil:
+	case c.trouble == nil && (!c.asked || !c.watched.IsZero() && !c.isFresh()):
 		pause = opts.Soon
 	case c.trouble != nil:
 		pause = opts.Soon << min(c.failures, 8)
@@ -89,6 +90,9 @@ func (c *novaState) due(opts Options, now time.Time) time.Duration {
 	pause = max(opts.Soon, min(pause, opts.Interval))
 	return max(0, c.read.Add(pause).Sub(now))
 }
+
+// isFresh reports whether nova was asked since the Nova is watched for what it has listed.
+func (c *novaState) isFresh() bool { return c.listed.After(c.watched) }
 
 // awaits reports whether a compute should be up and is not.
 func (c *novaState) awaits() bool {
@@ -203,7 +207,7 @@ func asTrouble(err error) *Trouble {
 func (c *novaState) concernsNova() bool {
 	known := sameTrouble(c.shownTrouble, c.trouble) && c.shownRound == c.round
 	c.shownTrouble, c.shownRound = c.trouble, c.round
-	return c.watched || !known
+	return !c.watched.IsZero() || !known
 }
 
 // Round is a host discovery: one Job for all hosts that wait.
