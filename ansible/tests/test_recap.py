@@ -184,6 +184,13 @@ class ReasonTest(unittest.TestCase):
             "a module that broke": (
                 {"msg": "MODULE FAILURE\nSee stdout/stderr for the exact error", "module_stderr": "Traceback\nKeyError: 'x'\n", "rc": 1},
                 "MODULE FAILURE: KeyError: 'x'"),
+            "a module that ended early, as ansible-core 2.19 says it": (
+                {"msg": "Module result deserialization failed: No start of json char found", "module_stderr": "Traceback\nKeyError: 'x'\n", "module_stdout": "", "rc": 1},
+                "Module result deserialization failed: No start of json char found: KeyError: 'x'"),
+            "a disk that is full": (
+                {"msg": "Module result deserialization failed: No start of json char found", "rc": 1, "module_stdout": "",
+                 "module_stderr": "Traceback\nFileNotFoundError: [Errno 2] No usable temporary directory found in ['/tmp', '/var/tmp']\n"},
+                "the disk of the host is full or read-only, see df and mount there: No usable temporary directory found in ['/tmp', '/var/tmp']"),
             "ssh's reason without its noise": (
                 {"unreachable": True, "msg": "Failed to connect to the host via ssh: Warning: Permanently added '1.2.3.4' (ED25519) "
                                              "to the list of known hosts.\r\nu@1.2.3.4: Permission denied (publickey)."},

@@ -128,7 +128,9 @@ FINGERPRINT = re.compile(r"(SHA256:[A-Za-z0-9+/]+)")
 HOST_KEY_CHANGED = re.compile(r"HOST IDENTIFICATION HAS CHANGED.*?(SHA256:\S+?)\.?\s", re.DOTALL)
 HOST_KEY_ADVICE = "the host shows another key than it had, %s: if it was reinstalled, put its public key in annotation " \
     "edpm.openstack.org/host-key of the node"
-VAGUE = ("non-zero return code", "MODULE FAILURE", "One or more items failed", "All items completed")
+VAGUE = ("non-zero return code", "MODULE FAILURE", "Module result deserialization failed", "One or more items failed", "All items completed")
+# What Python says of a disk to which it cannot write.
+NO_DIRECTORY = re.compile(r"No usable temporary directory found in .*")
 
 
 def clean(text):
@@ -174,6 +176,9 @@ def reason(result):
         if "rc" in result and message.startswith("non-zero"):
             message = "exit code %s" % result["rc"]
         message = "%s: %s" % (message.splitlines()[0].strip(), detail) if message.strip() and detail else detail or message
+    unwritable = NO_DIRECTORY.search(message)
+    if unwritable:
+        message = "the disk of the host is full or read-only, see df and mount there: " + unwritable.group()
     return clean(message) or "no reason given"
 
 
