@@ -33,7 +33,7 @@ var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 		Describe("a host of "+tool.name, func() { takeOverStories(tool) })
 	}
 	Describe("while a guest runs", rolloutStories)
-	Describe("the guest", Label(vm), guestStories)
+	Describe("the guest", guestStories)
 	Describe("the host of a guest", driftStories)
 	if lab.OnVMs() {
 		Describe("a host that is a virtual machine", Label(vm), vmStories)
@@ -41,7 +41,7 @@ var _ = Describe("Nova in a real OpenStack", Ordered, func() {
 	Describe("computes", faultStories)
 	Describe("further hosts", scaleStories)
 	Describe("credentials", rotationStories)
-	Describe("the compute until its removal", Label(vm), lifeStories)
+	Describe("the compute until its removal", lifeStories)
 	Describe("a compute that is added again", deathStories)
 	Describe("a cell without computes", cellStories)
 })

@@ -50,7 +50,7 @@ func guestStories() {
 		Expect(messageOf(ctx, "libvirt")).To(ContainSubstring(pendingRestart))
 	}, SpecTimeout(8*time.Minute))
 
-	It("outlives a restart and a crash of libvirt, and a restart of podman", func(ctx SpecContext) {
+	It("outlives a restart and a crash of libvirt, and a restart of podman", Label(vm), func(ctx SpecContext) {
 		before := look(ctx)
 		for _, script := range []string{
 			"systemctl restart edpm_libvirt_libvirtd", "podman kill edpm_libvirt_libvirtd", "systemctl restart podman.socket podman.service",

@@ -15,7 +15,6 @@ import (
 
 	"github.com/edpm-operators/edpm-operators/apis/common"
 	dataplanev1 "github.com/edpm-operators/edpm-operators/apis/dataplane/v1beta1"
-	novav1 "github.com/edpm-operators/edpm-operators/apis/nova/v1beta1"
 	"github.com/edpm-operators/edpm-operators/test/e2e/internal/expect"
 )
 
@@ -87,9 +86,7 @@ func changeInputs(ctx context.Context, token string, number int) {
 	GinkgoHelper()
 	copyMirror(ctx)
 	Expect(compute.SSH(ctx, "rm -rf /srv/mirror && /srv/mirror.sh iputils-ping")).Error().NotTo(HaveOccurred())
-	Expect(change(ctx, external(), func(obj *novav1.NovaExternalCompute) {
-		obj.Spec.CustomServiceConfig = fmt.Sprintf("[DEFAULT]\nresume_guests_state_on_host_boot = True\nshutdown_retry_interval = %d\n", number)
-	})).To(Succeed())
+	configureNova(ctx, number)
 	configureNetwork(ctx, "{{ ansible_host }}/24", number)
 	Expect(change(ctx, &dataplanev1.OpenStackDataPlaneNode{ObjectMeta: named(compute.Name)}, func(node *dataplanev1.OpenStackDataPlaneNode) {
 		node.Spec.Node.AnsibleVars = &apiextensionsv1.JSON{Raw: fmt.Appendf(nil, variables, number)}
