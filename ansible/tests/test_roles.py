@@ -321,9 +321,9 @@ class LibvirtGuestsTest(realhost.HostTest):
     def virsh(self, arguments, **options):
         return self.host("podman exec --interactive edpm_libvirt_libvirtd virsh --quiet " + arguments, **options)
 
-    def start_guest(self):
+    def start_guest(self, domain=DOMAIN):
         self.host("ip link show br-test || ip link add br-test type bridge")
-        self.virsh("create /dev/stdin", text=self.DOMAIN)
+        self.virsh("create /dev/stdin", text=domain)
         self.addCleanup(self.virsh, "destroy instance-1", check=False)
         return self.guest_now()
 
@@ -377,6 +377,24 @@ class LibvirtGuestsTest(realhost.HostTest):
         self.virsh("destroy instance-1")
         self.assertEqual(self.bring(**changes), "")
         self.assertNotEqual(self.started("virtlogd"), virtlogd, "what waited for the guest was not done after it")
+
+    def test_1_a_guest_with_a_tpm_that_is_in_the_container(self):
+        """On cgroup v1 libvirt leaves the process of the TPM in its container. QEMU ends when it resets a TPM that is gone."""
+        self.bring()
+        self.start_guest(self.DOMAIN.replace("<interface", '<tpm model="tpm-crb"><backend type="emulator" version="2.0"/></tpm><interface'))
+        processes = "pgrep swtpm; cat /run/libvirt/qemu/instance-1.pid"
+        before, started, changes = self.host(processes), self.started(), {"edpm_libvirt_qemu_settings": {"max_core": 1}}
+        if "libpod-" in self.host("cat /proc/$(pgrep swtpm)/cgroup"):
+            self.assertEqual(self.bring(**changes), self.PENDING % "edpm_libvirt_libvirtd")
+            self.assertEqual(self.started(), started)
+        else:
+            self.assertEqual(self.bring(**changes), "")
+            self.assertNotEqual(self.started(), started)
+        self.virsh("reset instance-1")
+        self.assertEqual(self.host(processes), before)
+        self.virsh("destroy instance-1")
+        self.assertEqual(self.bring(**changes), "")
+        self.assertNotEqual(self.started(), started)
 
     def test_1_libvirtd_ends_without_the_guests_that_it_started(self):
         """conmon, whose children they become, waits for its children."""
