@@ -48,6 +48,12 @@ func (s *scope) look(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("looking for the kind CephCluster: %w", err)
 	}
+	switch err := s.Get(ctx, client.ObjectKey{Name: cephv1.CephClusterCRD}, watch.Definition()); {
+	case apierrors.IsNotFound(err): // the API server lists a kind for a moment after it is removed
+		return s.readOSDs(ctx)
+	case err != nil:
+		return fmt.Errorf("reading CustomResourceDefinition %s: %w", cephv1.CephClusterCRD, err)
+	}
 	s.rook = true
 	if err := s.watchCephClusters(ctx); err != nil {
 		return err
