@@ -228,6 +228,14 @@ class PodmanServicesTest(ServicesTest):
                 self.assertEqual((answer["waiting"], self.calls("systemctl restart")),
                                  (["edpm_agent.service"], []) if waits else ([], ["systemctl restart edpm_agent.service"]))
 
+    def test_files_with_process_ids_that_others_have_written(self):
+        self.with_guests()
+        self.guest("../11", "1:name=systemd:/machine.slice/libpod-c0ffee.scope\n")
+        os.symlink("/dev/zero", self.path("guests/endless.pid"))
+        os.mkfifo(self.path("guests/waits.pid"))
+        self.write("labels", "edpm_agent of-the-one-before\n")
+        self.assertEqual(self.with_guests()["waiting"], [])
+
     def test_guests_of_a_container_that_is_as_it_should_be(self):
         self.with_guests()
         self.runs_now()

@@ -364,7 +364,7 @@ class Service(object):
 
     def keeps_guests(self):
         """Reports whether a guest would end with the container: whether it is in one of its cgroups. So is the process of the container."""
-        pids = set(pid.strip() for pattern in self.options["guest_pid_files"] for pid in map(read, glob.glob(pattern)))
+        pids = set(pid for pattern in self.options["guest_pid_files"] for pid in map(read_pid, glob.glob(pattern)))
         if not pids:
             return False
         inspect = [self.module.params["podman"], "container", "inspect", "--format", "{{.Id}} {{.State.Pid}}", "edpm_" + self.name]
@@ -484,6 +484,19 @@ def read(path):
         return ""
     with open(path, "rb") as stream:
         return stream.read().decode("utf-8", "replace")
+
+
+def read_pid(path):
+    """Returns the process ID in a file, and nothing if there is none. The file may be one of a user that is not root: links are not followed."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            text = os.read(descriptor, 20).strip()
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return ""
+    return text.decode("ascii") if text.isdigit() else ""
 
 
 def write(module, path, text):
