@@ -3,11 +3,13 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -123,4 +125,15 @@ func Definition() *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
 	return m
+}
+
+// IsDefined reports whether there is a resource definition of the name that is not being deleted.
+func IsDefined(ctx context.Context, c client.Reader, name string) (bool, error) {
+	definition := Definition()
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, definition); apierrors.IsNotFound(err) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
+	}
+	return definition.DeletionTimestamp.IsZero(), nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/openstack-k8s-operators/lib-common/modules/common/condition"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -102,15 +101,7 @@ func (m *metalHosts) appears(toRequests handler.MapFunc) source.Source {
 
 // defined reports whether there is a kind BareMetalHost.
 func (m *metalHosts) defined(ctx context.Context) (bool, error) {
-	definition := watch.Definition()
-	err := m.definitions.Get(ctx, client.ObjectKey{Name: metal3v1.BareMetalHostCRD}, definition)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading CustomResourceDefinition %s: %w", metal3v1.BareMetalHostCRD, err)
-	}
-	return definition.DeletionTimestamp.IsZero(), nil
+	return watch.IsDefined(ctx, m.definitions, metal3v1.BareMetalHostCRD)
 }
 
 // watchHosts watches BareMetalHosts from now on. The error is one of the kind not

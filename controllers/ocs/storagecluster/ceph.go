@@ -48,13 +48,13 @@ func (s *scope) look(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("looking for the kind CephCluster: %w", err)
 	}
-	switch err := s.Get(ctx, client.ObjectKey{Name: cephv1.CephClusterCRD}, watch.Definition()); {
-	case apierrors.IsNotFound(err): // the API server lists a kind for a moment after it is removed
-		return s.readOSDs(ctx)
-	case err != nil:
-		return fmt.Errorf("reading CustomResourceDefinition %s: %w", cephv1.CephClusterCRD, err)
+	// The API server lists a kind for a moment after it is removed.
+	if s.rook, err = watch.IsDefined(ctx, s, cephv1.CephClusterCRD); err != nil {
+		return err
 	}
-	s.rook = true
+	if !s.rook {
+		return s.readOSDs(ctx)
+	}
 	if err := s.watchCephClusters(ctx); err != nil {
 		return err
 	}
@@ -235,12 +235,12 @@ func (s *scope) ownership() []apply.Option {
 func (s *scope) rookMissing(ctx context.Context) error {
 	halt := phase.Failing(ocsv1.CephClusterReadyCondition, ocsv1.RookMissingReason,
 		"The resource definition of CephCluster (%s) does not exist: install Rook", cephv1.CephClusterCRD)
-	err := s.Get(ctx, client.ObjectKey{Name: cephv1.CephClusterCRD}, watch.Definition())
-	switch {
-	case err == nil:
+	isDefined, err := watch.IsDefined(ctx, s, cephv1.CephClusterCRD)
+	if err != nil {
+		return err
+	}
+	if isDefined {
 		halt.After = served
-	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("reading CustomResourceDefinition %s: %w", cephv1.CephClusterCRD, err)
 	}
 	return halt
 }
